@@ -1,0 +1,99 @@
+"""The exception tree of the workbench.
+
+    WorkbenchError                    exit code 1
+    ├── InputError                    exit code 2: the person can mend it
+    │   ├── ConfigError               a start-up field or a pair of them
+    │   ├── EnvelopeError             a hot knob outside what the engine was started with
+    │   ├── ScenarioError             a scenario file or one of its fields
+    │   ├── TraceFileError            a request trace in CSV or JSONL
+    │   ├── ModelError                a model that is not there or is damaged
+    │   └── RunNotFoundError          a run folder that is not there or not a run
+    ├── EngineError                   exit code 1: something failed while running
+    │   ├── EngineStartError          with the likely cause and the last useful log lines
+    │   ├── EngineDiedError           the engine ended while it was needed
+    │   └── VersionError              a vLLM version that the probe was not tested on
+    └── StoreError                    a run that could not be written or read
+
+Every message is one line and names four things: what, the value, what was expected, what to do.
+"""
+
+from __future__ import annotations
+
+
+class WorkbenchError(Exception):
+    """Root of all errors that the workbench raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(WorkbenchError):
+    """Something that the person typed, wrote or pointed at.
+
+    Args:
+        what: the thing that is wrong, as the person knows it (``--budget``, ``scenario.yaml: streams[0].rate``).
+        value: what it was.
+        expected: what would have been right.
+        fix: what to do about it.
+    """
+
+    exit_code = 2
+
+    def __init__(self, what: str, value: object, expected: str, fix: str) -> None:
+        self.what, self.value, self.expected, self.fix = what, value, expected, fix
+        shown = str(value)
+        if len(shown) > 120:
+            shown = shown[:117] + "…"
+        super().__init__(" ".join(f"{what}: got {shown!r}, expected {expected}; {fix}".split()))
+
+
+class ConfigError(InputError):
+    """A start-up field, or a pair of fields that clash."""
+
+
+class EnvelopeError(InputError):
+    """A hot knob outside the envelope that was fixed when the engine started."""
+
+
+class ScenarioError(InputError):
+    """A scenario file that cannot be used."""
+
+
+class TraceFileError(InputError):
+    """A request trace (CSV, JSONL) that cannot be used."""
+
+
+class ModelError(InputError):
+    """A model that cannot be found, fetched or read."""
+
+
+class RunNotFoundError(InputError):
+    """A run that is not there."""
+
+
+class EngineError(WorkbenchError):
+    """The engine could not do what was asked of it."""
+
+
+class EngineStartError(EngineError):
+    """The engine did not come up.
+
+    Args:
+        cause: one line, the likely cause and the way out.
+        log_tail: the last useful lines of the engine's log, shown below the message.
+    """
+
+    def __init__(self, cause: str, log_tail: tuple[str, ...] = ()) -> None:
+        self.cause, self.log_tail = cause, log_tail
+        super().__init__(cause)
+
+
+class EngineDiedError(EngineError):
+    """The engine ended in mid-run; what was measured until then is kept."""
+
+
+class VersionError(EngineError):
+    """The probe met a vLLM version that it was not tested on."""
+
+
+class StoreError(WorkbenchError):
+    """A run could not be written or read."""

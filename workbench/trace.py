@@ -1,0 +1,193 @@
+"""The trace: the only thing that metrics, charts, tuner and reports read.
+
+A live, an attached and a simulated trace have the same tables and differ only in which columns are null.
+Times are CLOCK_MONOTONIC seconds from the run's zero, memory is in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+_S, _I, _N, _B = pa.float64(), pa.int64(), pa.int32(), pa.bool_()
+_TEXT = pa.string()
+
+TABLES: dict[str, pa.Schema] = {
+    # One row a request. Nulls: it never got that far.
+    "requests": pa.schema(
+        {
+            "request": _TEXT,
+            "class": _TEXT,
+            "priority": _N,
+            "prompt_tokens": _N,
+            "max_tokens": _N,
+            "planned_s": _S,  # arrival that the workload planned
+            "sent_s": _S,  # the client sent it
+            "first_s": _S,  # first output arrived
+            "last_s": _S,  # last output arrived
+            "done_s": _S,  # the stream ended
+            "output_tokens": _N,
+            "cached_tokens": _N,  # prompt tokens found in the prefix cache
+            "status": _TEXT,  # ok, error, cancelled, unfinished
+            "finish_reason": _TEXT,
+            "error": _TEXT,
+        }
+    ),
+    # One row an arrival of output: tokens index .. index + n - 1 of the request.
+    "tokens": pa.schema(
+        {
+            "request": _TEXT,
+            "index": _N,
+            "n": _N,
+            "client_s": _S,
+            "engine_s": _S,  # end of the step that made the last of them
+            "step": _I,  # that step
+        }
+    ),
+    # One row a scheduler step that ran at least one token.
+    "steps": pa.schema(
+        {
+            "step": _I,
+            "scheduled_s": _S,  # schedule() was entered
+            "start_s": _S,  # the worker began
+            "end_s": _S,  # the scheduler had its output
+            "prefill_tokens": _N,
+            "decode_tokens": _N,
+            "prefills": _N,  # requests that prefilled
+            "decodes": _N,  # requests that decoded
+            "running": _N,
+            "waiting": _N,
+            "kv_use": pa.float32(),  # share of KV blocks in use, 0..1
+            "preempted": pa.list_(_TEXT),
+            "revision": _I,  # knob revision in force
+            "schedule_us": pa.float32(),  # time inside vLLM's own schedule()
+            "probe_us": pa.float32(),  # what our probe added to the step
+            "memory_before_bytes": _I,
+            "memory_peak_bytes": _I,
+            "activation_bytes": _I,  # peak - before: what the step itself needed
+        }
+    ),
+    # One row for each request in each step: the make-up of every batch.
+    "batch": pa.schema(
+        {
+            "step": _I,
+            "request": _TEXT,
+            "tokens": _N,
+            "context": _N,  # tokens with KV before the step
+            "prefill": _B,
+            "emitted": _N,  # output tokens that the step made for it
+        }
+    ),
+    "memory": pa.schema({"t_s": _S, "source": _TEXT, "bytes": _I, "note": _TEXT}),
+    "knobs": pa.schema(
+        {
+            "revision": _I,
+            "sent_s": _S,
+            "applied_s": _S,
+            "step": _I,  # first step that ran under it
+            "budget": _N,
+            "chunk": _N,
+            "max_running": _N,
+            "policy": _TEXT,
+            "prefill_every": _N,
+        }
+    ),
+}
+
+
+class Sink(Protocol):
+    """Where an engine puts what it measures, while it runs."""
+
+    def rows(self, table: str, rows: list[dict[str, Any]]) -> None:
+        """Take rows of one table of :data:`TABLES`; keys that are left out are null. Never blocks for long."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One run in memory.
+
+    Attributes:
+        tables: a pyarrow table for each name in :data:`TABLES`, with exactly that schema.
+        meta: the run's metadata (id, label, config, workload, machine, versions, SLO, status).
+    """
+
+    tables: Mapping[str, pa.Table]
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def requests(self) -> pd.DataFrame:
+        """One row a request."""
+        return self.tables["requests"].to_pandas()
+
+    @property
+    def tokens(self) -> pd.DataFrame:
+        """One row an arrival of output."""
+        return self.tables["tokens"].to_pandas()
+
+    @property
+    def steps(self) -> pd.DataFrame:
+        """One row a scheduler step."""
+        return self.tables["steps"].to_pandas()
+
+    @property
+    def batch(self) -> pd.DataFrame:
+        """One row for each request in each step."""
+        return self.tables["batch"].to_pandas()
+
+    @property
+    def memory(self) -> pd.DataFrame:
+        """One row a memory sample."""
+        return self.tables["memory"].to_pandas()
+
+    @property
+    def knobs(self) -> pd.DataFrame:
+        """One row a knob revision."""
+        return self.tables["knobs"].to_pandas()
+
+
+def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Build the pyarrow table ``name`` from rows; keys left out become null, unknown keys are an error."""
+    schema = TABLES[name]
+    rows = list(rows)
+    unknown = {key for row in rows for key in row} - set(schema.names)
+    if unknown:
+        raise KeyError(f"table {name!r} has no column {sorted(unknown)}")
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def join_engine_stamps(tokens: pa.Table, batch: pa.Table, steps: pa.Table) -> pa.Table:
+    """Fill ``engine_s`` and ``step`` of ``tokens`` from the steps that made them.
+
+    The k-th token of a request was made by the step at which the running sum of ``batch.emitted`` of that
+    request first exceeds k. An arrival of n tokens takes the step of its last token, since it could not
+    have arrived before that.
+    """
+    if not tokens.num_rows or not batch.num_rows or not steps.num_rows:
+        return tokens
+    ends = steps.select(["step", "end_s"]).to_pandas().dropna().drop_duplicates("step").set_index("step")["end_s"]
+    made = batch.select(["step", "request", "emitted"]).to_pandas()
+    made = made[made["emitted"] > 0].sort_values(["request", "step"], kind="stable")
+    counts = made["emitted"].to_numpy(dtype=np.int64)
+    of_request = dict(made.groupby("request", sort=False).indices)
+    frame = tokens.to_pandas()
+    step = np.full(len(frame), -1, dtype=np.int64)
+    for request, rows in frame.groupby("request", sort=False).indices.items():
+        where = of_request.get(request)
+        if where is None:
+            continue
+        total = np.cumsum(counts[where])
+        last = frame["index"].to_numpy()[rows] + frame["n"].to_numpy()[rows] - 1
+        at = np.searchsorted(total, last, side="right")
+        known = at < len(where)
+        step[rows[known]] = made["step"].to_numpy()[where[at[known]]]
+    engine_s = ends.reindex(step).to_numpy()
+    filled = tokens.set_column(tokens.schema.get_field_index("engine_s"), "engine_s", pa.array(engine_s, from_pandas=True))
+    known_step = pa.array(step, mask=step < 0)
+    return filled.set_column(filled.schema.get_field_index("step"), "step", known_step)
