@@ -76,7 +76,10 @@ class EngineConfig(Frozen):
         1, ge=1, description="Devices that share each layer.", json_schema_extra=_flag("--tensor-parallel-size")
     )
     pipeline_parallel_size: int = Field(
-        1, ge=1, description="Devices that share the stack of layers.", json_schema_extra=_flag("--pipeline-parallel-size")
+        1,
+        ge=1,
+        description="Devices that share the stack of layers.",
+        json_schema_extra=_flag("--pipeline-parallel-size"),
     )
     block_size: int | None = Field(
         None,
@@ -119,7 +122,7 @@ class EngineConfig(Frozen):
     )
     enforce_eager: bool = Field(
         True,
-        description="Skip compilation and CUDA graphs: starts in a quarter of the time on CPU, steps are a little slower.",
+        description="Skip compilation and CUDA graphs: a CPU start takes a quarter of the time, steps are a little slower.",
         json_schema_extra=_flag("--enforce-eager"),
     )
     scheduling_policy: Literal["fcfs", "priority"] = Field(
@@ -186,7 +189,10 @@ class Envelope(Frozen):
         for name, value, bound, source in rules:
             if value > bound:
                 raise EnvelopeError(
-                    name, value, f"at most {bound} ({source})", f"choose {bound} or less, or restart with a larger ceiling"
+                    name,
+                    value,
+                    f"at most {bound} ({source})",
+                    f"choose {bound} or less, or restart with a larger ceiling",
                 )
         if knobs.policy not in self.policies:
             raise EnvelopeError("policy", knobs.policy, f"one of {', '.join(self.policies)}", "choose one of these")
@@ -211,7 +217,9 @@ class Knobs(Frozen):
     """Hot knobs: a change acts on the next scheduler step of the running engine."""
 
     budget: int = Field(
-        ge=1, description="Token budget: most tokens in one step.", json_schema_extra={"unit": "tokens", "label": "budget"}
+        ge=1,
+        description="Token budget: most tokens in one step.",
+        json_schema_extra={"unit": "tokens", "label": "budget"},
     )
     chunk: int = Field(
         0,
@@ -220,7 +228,9 @@ class Knobs(Frozen):
         json_schema_extra={"unit": "tokens", "label": "chunk"},
     )
     max_running: int = Field(
-        ge=1, description="Most requests running at once.", json_schema_extra={"unit": "requests", "label": "running cap"}
+        ge=1,
+        description="Most requests running at once.",
+        json_schema_extra={"unit": "requests", "label": "running cap"},
     )
     policy: PolicyName = Field(
         "chunked",

@@ -1,0 +1,54 @@
+# One command from an empty Linux machine: `make demo`. `make` alone lists the rest.
+BIN := .venv/bin
+# The first interpreter that fits. With none, tools/setup_env.py says so in a sentence.
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1 \
+	&& { echo "$$python"; break; }; done)
+ENGINE := $(if $(filter 1,$(CUDA)),--cuda,$(if $(filter 0,$(CUDA)),--cpu))
+
+.PHONY: help setup demo test lint lab bench bench-name pins clean
+
+help:
+	@echo 'make demo              build .venv if needed, play the main scenario on a real engine, write a report'
+	@echo 'make lab               JupyterLab on notebooks/'
+	@echo 'make test              all tests          (ARGS="-k store" goes to pytest)'
+	@echo 'make lint              ruff and mypy'
+	@echo 'make bench NAME=probe  one of benchmarks/, as JSON'
+	@echo 'make setup             build .venv alone  (CUDA=1 for NVIDIA, CUDA=0 back; PYTHON=/path/to/python3.12)'
+	@echo 'make pins              write requirements/cuda.txt and environment.yml from requirements/cpu.txt'
+	@echo 'make clean             remove .venv and caches; runs/ stays'
+
+setup:
+	@python="$(or $(PYTHON),python3)"; command -v "$$python" >/dev/null 2>&1 || { \
+	echo "setup: workbench needs Linux with Python 3.11, 3.12 or 3.13, and there is no $$python here;" \
+	"install one of them, or name it: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }; \
+	"$$python" tools/setup_env.py $(ENGINE)
+
+demo: setup
+	@$(BIN)/workbench demo --out runs/demo $(ARGS)
+
+test: setup
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Jupyter refuses root, the usual user of a container, unless told; it listens on loopback only.
+lab: setup
+	$(BIN)/jupyter lab --ip=127.0.0.1 --notebook-dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
+
+bench: bench-name setup
+	@$(BIN)/python -m benchmarks.$(NAME) $(ARGS)
+
+bench-name:
+	@test -f "benchmarks/$(NAME).py" || { echo "bench: got NAME='$(NAME)', expected one of:" \
+	$(filter-out __init__,$(basename $(notdir $(wildcard benchmarks/*.py)))) >&2; exit 2; }
+
+pins: setup
+	@$(BIN)/python tools/pins.py
+
+clean:
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

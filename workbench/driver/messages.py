@@ -1,0 +1,118 @@
+"""Messages between the workbench and the driver's child: orders down a pipe, rows up a ZMQ socket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+ROWS = "rows.sock"
+
+
+class Target(msgspec.Struct, tag="target"):
+    """The server to talk to; the first order of a child."""
+
+    url: str  # of the completions endpoint
+    api_key: str
+    model: str
+    rows: str  # ZMQ address for the rows
+
+
+class Item(msgspec.Struct, array_like=True):
+    """One request to play."""
+
+    request: str
+    class_name: str
+    priority: int
+    arrival_s: float
+    prompt: list[int]
+    output_tokens: int
+
+
+class Begin(msgspec.Struct, tag="begin"):
+    """Play these requests."""
+
+    play: int
+    zero: float  # CLOCK_MONOTONIC
+    items: list[Item]
+    concurrency: dict[str, int]
+
+
+class Add(msgspec.Struct, tag="add"):
+    """One more request, now."""
+
+    play: int
+    item: Item
+
+
+class Cancel(msgspec.Struct, tag="cancel"):
+    """End all requests of a play."""
+
+    play: int
+
+
+Order = Target | Begin | Add | Cancel
+
+
+class TokenRow(msgspec.Struct, array_like=True, gc=False):
+    """One arrival of output; seconds from the play's zero."""
+
+    request: str
+    index: int
+    n: int
+    client_s: float
+
+
+class RequestRow(msgspec.Struct, rename={"class_name": "class"}):
+    """One request that has ended, or that never began."""
+
+    request: str
+    class_name: str
+    priority: int
+    prompt_tokens: int
+    max_tokens: int
+    planned_s: float
+    sent_s: float | None = None
+    first_s: float | None = None
+    last_s: float | None = None
+    done_s: float | None = None
+    output_tokens: int = 0
+    cached_tokens: int | None = None
+    status: str = "unfinished"
+    finish_reason: str | None = None
+    error: str | None = None
+
+
+class Rows(msgspec.Struct, tag="rows"):
+    """What arrived since the last message."""
+
+    play: int
+    tokens: list[TokenRow]
+    requests: list[RequestRow]
+    in_flight: int
+
+
+class Done(msgspec.Struct, tag="done"):
+    """All requests of a play have ended."""
+
+    play: int
+
+
+class Failed(msgspec.Struct, tag="failed"):
+    """The child met an error of its own."""
+
+    error: str
+
+
+Report = Rows | Done | Failed
+
+
+def frame(order: Order) -> bytes:
+    """An order as it goes down the pipe: four bytes of length, then msgpack."""
+    body = msgspec.msgpack.encode(order)
+    return len(body).to_bytes(4, "big") + body
+
+
+def rows_address(folder: Path) -> str:
+    """ZMQ address of the rows socket in ``folder``."""
+    return f"ipc://{folder / ROWS}"

@@ -1,0 +1,1 @@
+"""Engines: one protocol, with live, attached and simulated implementations."""

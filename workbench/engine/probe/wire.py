@@ -1,0 +1,117 @@
+"""Messages between the probe and the workbench: msgspec structs over two ZMQ ipc sockets.
+
+Both sockets live in a 0700 folder and are bound by the workbench: the probe pushes records into
+``records.sock`` and pulls knob changes from ``knobs.sock``. Times are CLOCK_MONOTONIC seconds, which all
+processes of a machine share.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+ENV_FOLDER = "WORKBENCH_PROBE_FOLDER"
+RECORDS, KNOBS = "records.sock", "knobs.sock"
+
+
+class Part(msgspec.Struct, array_like=True, gc=False):
+    """What one request had in one step."""
+
+    request: str  # vLLM's internal id
+    tokens: int
+    context: int  # tokens with KV before the step
+    prefill: bool
+    emitted: int = 0  # output tokens that came of it
+
+
+class Step(msgspec.Struct, array_like=True, tag="step"):
+    """One scheduler step, sent when its output is known."""
+
+    step: int
+    scheduled_s: float
+    schedule_us: float  # inside vLLM's own schedule()
+    revision: int
+    running: int
+    waiting: int
+    kv_use: float
+    preempted: list[str]
+    parts: list[Part]
+    end_s: float = 0.0
+    probe_us: float = 0.0  # the probe's own time on this step and on sending the one before
+    dropped: int = 0  # records dropped so far because the queue was full
+
+
+class Work(msgspec.Struct, array_like=True, tag="work"):
+    """One step as one worker saw it. Bytes are resident on CPU and torch-allocated on CUDA."""
+
+    step: int
+    rank: int
+    start_s: float
+    end_s: float
+    before_bytes: int
+    peak_bytes: int
+    after_bytes: int
+    reserved_bytes: int = 0  # torch's reserved memory on CUDA
+    probe_us: float = 0.0
+    dropped: int = 0
+
+
+class SchedulerHello(msgspec.Struct, array_like=True, tag="scheduler"):
+    """Sent once when the scheduler is built: what the engine resolved its configuration to."""
+
+    pid: int
+    vllm: str
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    max_model_len: int
+    chunked_prefill: bool
+    prefix_caching: bool
+    async_scheduling: bool
+    kv_blocks: int
+    block_size: int
+
+
+class WorkerHello(msgspec.Struct, array_like=True, tag="worker"):
+    """Sent once by each worker at its first step."""
+
+    pid: int
+    rank: int
+    device: str
+    weights_bytes: int
+    kv_bytes: int
+
+
+class Fault(msgspec.Struct, array_like=True, tag="fault"):
+    """The probe met an error of its own; vLLM did not notice."""
+
+    where: str
+    error: str
+
+
+class KnobChange(msgspec.Struct, array_like=True, tag="knobs"):
+    """Knobs that the next step is to use."""
+
+    revision: int
+    budget: int
+    chunk: int
+    max_running: int
+    policy: str
+    prefill_every: int = 0
+
+
+class KnobReply(msgspec.Struct, array_like=True, tag="reply"):
+    """A knob change was applied before ``step``, or refused with the reason."""
+
+    revision: int
+    applied_s: float
+    step: int
+    error: str = ""
+
+
+Record = Step | Work | SchedulerHello | WorkerHello | Fault | KnobReply
+
+
+def endpoint(folder: Path | str, name: str) -> str:
+    """ZMQ address of one of the two sockets in ``folder``."""
+    return f"ipc://{Path(folder) / name}"

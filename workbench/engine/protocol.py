@@ -1,0 +1,66 @@
+"""What every engine can do: live, attached and simulated ones look the same from here on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from workbench.config import Envelope, Knobs
+from workbench.trace import Sink
+from workbench.workload.request import Request, Workload
+
+Label = Literal["live CPU", "live GPU", "attached", "simulated"]
+State = Literal["new", "starting", "ready", "stopping", "stopped", "failed"]
+Progress = Callable[[float, str], None]  # elapsed seconds, what is going on
+
+
+class Playing(Protocol):
+    """A workload that is being played."""
+
+    def add(self, request: Request) -> None:
+        """Play one more request, now (its arrival is taken as the present moment)."""
+
+    def cancel(self) -> None:
+        """End all requests of the play; what was measured stays."""
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until all requests have ended; false if they have not after ``timeout_s``.
+
+        Raises:
+            EngineDiedError: the engine ended in the meantime.
+        """
+
+
+class Engine(Protocol):
+    """An engine that workloads are played on."""
+
+    @property
+    def label(self) -> Label:
+        """Where its numbers come from; it stands on every chart."""
+
+    @property
+    def state(self) -> State:
+        """What the engine is doing."""
+
+    @property
+    def envelope(self) -> Envelope | None:
+        """Bounds of the hot knobs; none if the engine has no hot knobs."""
+
+    @property
+    def knobs(self) -> Knobs | None:
+        """Knobs in force, as last set."""
+
+    def start(self, progress: Progress | None = None) -> None:
+        """Bring the engine up; returns when it is ready."""
+
+    def stop(self) -> None:
+        """End it; nothing is left behind. May be called at any time and from any thread."""
+
+    def set_knobs(self, knobs: Knobs) -> int:
+        """Set the hot knobs for the next step; return the revision."""
+
+    def play(self, workload: Workload, sink: Sink) -> Playing:
+        """Start to play a workload; measured rows go to ``sink``."""
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for a run's metadata: versions, command, pid, resolved configuration, memory split."""

@@ -1,0 +1,167 @@
+"""The figures of a run as plain data: what a table, a panel and ``summary.json`` show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+
+from workbench.config import SLO
+from workbench.metrics.gaps import Floats, Gaps, floats
+from workbench.metrics.requests import per_request
+from workbench.metrics.stalls import find_stalls
+from workbench.trace import TABLES, Trace
+
+_NORMAL = {"requests.error", "requests.finish_reason", "memory.note"}  # null in a run where all went well
+_WHY_EMPTY = {
+    "steps": "no step records: an attached engine, or its probe was off",
+    "batch": "no step records: an attached engine, or its probe was off",
+    "memory": "no memory samples",
+}
+_WHY_NULL = {
+    "requests.sent_s": "never sent",
+    "requests.first_s": "no output arrived",
+    "requests.last_s": "no output arrived",
+    "requests.done_s": "the stream did not end",
+    "requests.status": "still going on",
+    "tokens.engine_s": "the record of the step that made the token was lost, or is not in yet",
+    "tokens.step": "the record of the step that made the token was lost, or is not in yet",
+    "knobs.applied_s": "no step ran under this revision",
+    "knobs.step": "no step ran under this revision",
+    "steps.memory_before_bytes": "no peak was measured in this step",
+    "steps.memory_peak_bytes": "no peak was measured in this step",
+    "steps.activation_bytes": "no peak was measured in this step",
+}
+
+
+def summary(trace: Trace, slo: SLO) -> dict[str, Any]:
+    """Return the figures of a run: plain numbers, texts and dicts, ready for JSON.
+
+    Percentiles interpolate linearly and are over all gaps pooled. What was not measured is None; a rate is None where
+    no time passed. Rates are over the time from the first send to the last thing that happened to a request.
+
+    * ``requests``, ``ok``, ``errors``, ``cancelled``, ``unfinished``, ``tokens`` (output that arrived), ``duration_s``
+    * ``gap_count``, ``gap_p50_ms``, ``gap_p90_ms``, ``gap_p99_ms``, ``gap_max_ms``; ``engine_gap_...`` and ``lag_...``
+      likewise
+    * ``ttft_count``, ``ttft_p50_s``, ... from the planned arrival; ``tpot_...``
+    * ``classes``: the gap and TTFT figures, requests, goodput and stalls of each class
+    * ``output_tokens_per_s``, ``prompt_tokens_per_s`` (prompts of requests that got output), ``requests_per_s`` (ended
+      well), ``goodput_per_s`` (and met the SLO)
+    * ``schedule_lag_p99_s``, ``schedule_lag_max_s``
+    * ``steps``, ``preemptions``, ``peak_activation_bytes``, ``peak_memory_bytes`` by source
+    * ``stalls``, ``stall_causes``, ``stalls_explained`` (share whose cause is known)
+    * ``nulls``: for each column that lacks values, which share and why
+    """
+    gaps = Gaps.of(trace)
+    requests = per_request(trace, slo, gaps)
+    stalled = find_stalls(trace, slo, gaps)
+    seconds = _duration(trace, gaps)
+    status = requests["status"].value_counts()
+    served = requests[requests["ttft_s"].notna()]
+    causes = {str(cause): int(count) for cause, count in stalled["cause"].value_counts().items()}
+    steps, memory = trace.tables["steps"], trace.tables["memory"]
+    lag = spread(requests["schedule_lag_s"].to_numpy(), "schedule_lag", "s")
+    tokens = int(gaps.tokens.sum())
+    return {
+        "requests": len(requests),
+        "ok": int(status.get("ok", 0)),
+        "errors": int(status.get("error", 0)),
+        "cancelled": int(status.get("cancelled", 0)),
+        "unfinished": int(status.get("unfinished", 0) + requests["status"].isna().sum()),
+        "tokens": tokens,
+        "duration_s": seconds,
+        **spread(gaps.gap_ms, "gap", "ms"),
+        **spread(gaps.engine_gap_ms, "engine_gap", "ms"),
+        **spread(gaps.gap_ms - gaps.engine_gap_ms, "lag", "ms"),
+        **spread(requests["ttft_s"].to_numpy(), "ttft", "s"),
+        **spread(requests["tpot_ms"].to_numpy(), "tpot", "ms"),
+        "classes": _by_class(gaps, requests, stalled, seconds),
+        "output_tokens_per_s": _rate(tokens, seconds),
+        "prompt_tokens_per_s": _rate(served["prompt_tokens"].sum(), seconds),
+        "requests_per_s": _rate(status.get("ok", 0), seconds),
+        "goodput_per_s": _rate(requests["meets_slo"].sum(), seconds),
+        "schedule_lag_p99_s": lag["schedule_lag_p99_s"],
+        "schedule_lag_max_s": lag["schedule_lag_max_s"],
+        "steps": steps.num_rows or None,
+        "preemptions": _preemptions(trace),
+        "peak_activation_bytes": pc.max(steps["activation_bytes"]).as_py(),
+        "peak_memory_bytes": _peaks(memory),
+        "stalls": len(stalled),
+        "stall_causes": causes,
+        "stalls_explained": 1 - causes.get("unknown", 0) / len(stalled) if len(stalled) else None,
+        "nulls": nulls(trace),
+    }
+
+
+def spread(values: Floats, name: str, unit: str) -> dict[str, Any]:
+    """Count, P50, P90, P99 and maximum of what is not NaN, under the keys ``name_count``, ``name_p50_unit``, ..."""
+    values = np.asarray(values, dtype=np.float64)
+    known = values[~np.isnan(values)]
+    keys = [f"{name}_{part}_{unit}" for part in ("p50", "p90", "p99", "max")]
+    figures: list[float | None] = [None] * len(keys)
+    if len(known):
+        figures = np.percentile(known, (50, 90, 99, 100)).tolist()
+    return {f"{name}_count": len(known), **dict(zip(keys, figures, strict=True))}
+
+
+def nulls(trace: Trace) -> dict[str, dict[str, Any]]:
+    """For each column that lacks values (``table.column``) or table that is empty: the share that is null, and why."""
+    found: dict[str, dict[str, Any]] = {}
+    stepless = not trace.tables["steps"].num_rows
+    for name, schema in TABLES.items():
+        table = trace.tables[name]
+        if not table.num_rows:
+            if name in _WHY_EMPTY:
+                found[name] = {"share": 1.0, "why": _WHY_EMPTY[name]}
+            continue
+        for column in schema.names:
+            missing, key = table[column].null_count, f"{name}.{column}"
+            if missing and key not in _NORMAL:
+                why = _WHY_NULL.get(key, "this engine does not report it")
+                if stepless and key in ("tokens.engine_s", "tokens.step"):
+                    why = _WHY_EMPTY["steps"]
+                found[key] = {"share": missing / table.num_rows, "why": why}
+    return found
+
+
+def _by_class(
+    gaps: Gaps, requests: pd.DataFrame, stalled: pd.DataFrame, seconds: float | None
+) -> dict[str, dict[str, Any]]:
+    figures = {}
+    of_gap = gaps.of_class[gaps.code]
+    for place, name in enumerate(gaps.classes):
+        mine = requests[requests["class"] == name]
+        figures[name] = {
+            "requests": len(mine),
+            **spread(gaps.gap_ms[of_gap == place], "gap", "ms"),
+            **spread(mine["ttft_s"].to_numpy(), "ttft", "s"),
+            "goodput_per_s": _rate(mine["meets_slo"].sum(), seconds),
+            "stalls": int((stalled["class"] == name).sum()),
+        }
+    return figures
+
+
+def _duration(trace: Trace, gaps: Gaps) -> float | None:
+    """Seconds from the first send (or arrival, where nobody noted the send) to the last thing that happened."""
+    table = trace.tables["requests"]
+    sent = floats(table["sent_s"])
+    begin = np.concatenate((sent, gaps.first_s))
+    end = np.concatenate((sent, floats(table["done_s"]), gaps.last_s))
+    begin, end = begin[~np.isnan(begin)], end[~np.isnan(end)]
+    return float(end.max() - begin.min()) if len(begin) else None
+
+
+def _rate(count: float, seconds: float | None) -> float | None:
+    return float(count) / seconds if seconds else None
+
+
+def _preemptions(trace: Trace) -> int | None:
+    lists = trace.tables["steps"]["preempted"]
+    return pc.sum(pc.list_value_length(lists)).as_py()  # type: ignore[no-any-return]  # None where all are null
+
+
+def _peaks(memory: Any) -> dict[str, int]:
+    grouped = memory.group_by("source").aggregate([("bytes", "max")]).to_pylist()
+    return {row["source"]: row["bytes_max"] for row in grouped if row["source"] and row["bytes_max"] is not None}

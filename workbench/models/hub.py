@@ -1,0 +1,97 @@
+"""Models by hub id: what this machine has already comes first, the network second."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from workbench.errors import ModelError
+from workbench.models import child, fetch
+from workbench.models import folder as folders
+from workbench.models.child import Progress
+
+_PRESETS = "or use a preset that needs no network: smollm2, tiny-long"
+_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name has the form ``org/name``."""
+    return bool(_ID.fullmatch(name)) and "--" not in name and ".." not in name and not name.endswith((".", "-", ".git"))
+
+
+def fetch_model(name: str, progress: Progress, *, offline: bool | None = None) -> tuple[Path, str]:
+    """Return the folder of a hub model and where it is from, downloaded first where this machine lacks it.
+
+    Args:
+        name: the hub id.
+        progress: told what happens, a line at a time.
+        offline: never use the network; None leaves it to ``HF_HUB_OFFLINE`` and ``TRANSFORMERS_OFFLINE``.
+
+    Raises:
+        ModelError: it is neither here nor within reach, or incomplete.
+    """
+    place = _local(name)
+    lacks = folders.missing(place) if place else ["every file"]
+    if lacks:
+        if _offline() if offline is None else offline:
+            why = "by request" if offline else "by HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE"
+            raise ModelError(
+                "--model",
+                name,
+                f"a model in the local hub cache, since the network is off {why} (missing: {', '.join(lacks)})",
+                f"allow the network, {_PRESETS}",
+            )
+        _download(name, progress)
+        place = _local(name)
+        lacks = folders.missing(place) if place else ["every file"]
+    if place is None or lacks:
+        raise ModelError(
+            "--model", name, "a whole model on the hub", f"it lacks {', '.join(lacks)}: choose another one"
+        )
+    return place, f"Hugging Face hub {name}, commit {place.name[:12]}; {folders.licence(place)}"
+
+
+def _download(name: str, progress: Progress) -> None:
+    progress(f"{name}: not on this machine, asking the hub")
+    try:
+        child.run(
+            fetch.__name__,
+            [name],
+            lambda line: progress(f"{name}: {line}"),
+            environment={"HF_HUB_OFFLINE": "0", "TRANSFORMERS_OFFLINE": "0"},
+        )
+    except child.ChildError as error:
+        kind, _, detail = str(error).partition(" ")
+        expected, fix = {
+            "unreachable": (
+                f"a model in the local hub cache or a hub within reach ({detail})",
+                "check network and proxy,",
+            ),
+            "unknown": ("a model that the hub has", "check the spelling; a private one needs HF_TOKEN,"),
+            "gated": ("a model that you may fetch", "accept its terms on the hub and set HF_TOKEN,"),
+            "incomplete": (f"a repository with a whole model (missing: {detail})", "choose another one,"),
+            "space": (f"room for it in the hub cache ({detail})", "free some or set HF_HOME to another disk,"),
+            "answer": (f"the hub to answer (HTTP {detail})", "try later,"),
+        }.get(kind, (f"the download to succeed ({error})", "try again: it goes on where it stopped,"))
+        raise ModelError("--model", name, expected, f"{fix} {_PRESETS}") from None
+
+
+def _local(name: str) -> Path | None:
+    """The newest snapshot in the local hub cache, whole or not."""
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import IncompleteSnapshotError
+    except ImportError:
+        raise ModelError("--model", name, "the package huggingface_hub for a hub id", "run `make setup`") from None
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except IncompleteSnapshotError as error:
+        return Path(error.snapshot_path)
+    except OSError:  # LocalEntryNotFoundError, or a cache that cannot be read
+        return None
+
+
+def _offline() -> bool:
+    values = (os.environ.get(key, "") for key in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"))
+    return any(value.strip().upper() in ("1", "ON", "YES", "TRUE") for value in values)

@@ -1,0 +1,18 @@
+"""One self-contained HTML file that a person can hand over, and the check that it is what it claims to be.
+
+run.py          what a report is made of: runs with their settings and figures
+table.py        the comparison table's columns, and how a figure is written
+finding.py      the sentence on top, worked out from the table
+page.py         the charts by section, data for download
+svg.py          their static drawings
+environment.py  hardware, versions, command, without secrets
+definitions.py  the terms on the page
+html.py         write_report: all of it in one file
+verify.py       verify_report: reopen the file and check it
+"""
+
+from workbench.report.html import write_report
+from workbench.report.run import ReportRun
+from workbench.report.verify import verify_report
+
+__all__ = ["ReportRun", "verify_report", "write_report"]

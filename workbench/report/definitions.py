@@ -1,0 +1,35 @@
+"""The terms that a report explains; those of settings are the configuration's own texts."""
+
+from __future__ import annotations
+
+from workbench.config import SLO, Knobs
+
+
+def definitions() -> list[tuple[str, str]]:
+    """Term and meaning, in the order in which a reader meets them."""
+    settings = {name: field.description or "" for name, field in Knobs.model_fields.items()}
+    promise = {name: field.description or "" for name, field in SLO.model_fields.items()}
+    return [
+        (
+            "token gap",
+            "Time between two consecutive arrivals of output on one stream, measured at the client. An arrival of "
+            "several tokens ends one gap. Percentiles (P50, P99) are over all gaps pooled; they can miss the one gap "
+            "that matters, so the longest stands beside them.",
+        ),
+        ("SLO, stall", promise["gap_ms"]),
+        ("TTFT", "Time to first token, from the planned arrival, so that a late client cannot hide queueing."),
+        ("step", "One scheduler step: one pass of the model over all tokens that it was given."),
+        ("prefill, decode", "Prefill computes the tokens of a prompt; decode makes one new token for each stream."),
+        (
+            "activation peak",
+            "Peak memory of a step minus what was in use before it: torch’s allocator on CUDA, the resident high-water "
+            "mark of the worker on CPU.",
+        ),
+        ("policy", settings["policy"]),
+        ("budget", settings["budget"]),
+        ("chunk", settings["chunk"]),
+        (
+            "knob revision",
+            "Each change of budget, chunk, running cap or policy has a number; it acts on the next step.",
+        ),
+    ]

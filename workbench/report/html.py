@@ -1,0 +1,204 @@
+"""write_report: everything in one file that asks for nothing from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from workbench import __version__
+from workbench.errors import ConfigError, StoreError
+from workbench.report.definitions import definitions
+from workbench.report.environment import is_long, redact, sections
+from workbench.report.finding import finding
+from workbench.report.page import chart_sections, download_data
+from workbench.report.run import ReportRun
+from workbench.report.svg import VEGA_LITE
+from workbench.report.table import COLUMNS, cells, plain
+from workbench.report.verify import verify_report
+from workbench.ui.charts import DARK, LIGHT, css_variables, origin
+
+FORMAT = 1  # of the data inside
+_STORE_KEYS = {"writer", "rows", "schema", "compacted", "knobs"}  # the store's own bookkeeping
+
+
+def write_report(
+    path: Path | str,
+    runs: Sequence[ReportRun],
+    *,
+    title: str,
+    question: str,
+    rows: Sequence[Mapping[str, Any]] | None = None,
+    environment: Mapping[str, Any] | None = None,
+    reproduce: str = "",
+    on_progress: Callable[[int, int, str], None] | None = None,
+) -> Path:
+    """Write one self-contained HTML report, check it, and return its path.
+
+    Args:
+        path: of the file; a file that is there is replaced, once the new one is complete.
+        runs: at least one, with distinct labels.
+        title: heading.
+        question: what the runs were made to answer.
+        rows: comparison table, one mapping a run in the same order, with the keys of
+            :data:`workbench.report.table.COLUMNS` and optionally ``engine_pid``; none works it out from the runs.
+        environment: hardware, versions, engine command, seed, scenario; none takes the first run's metadata.
+            Secrets in it are hidden.
+        reproduce: shell command that makes the report again.
+        on_progress: called with (done, total, what) while charts are drawn, which takes some seconds.
+
+    Raises:
+        ConfigError: no runs, two with one label, or as many rows as there are not runs.
+        StoreError: the file cannot be written, or does not pass :func:`verify_report`.
+    """
+    path = Path(path)
+    _check(runs, rows)
+    table = [plain(row) for row in (rows or [run.row() for run in runs])]
+    total, done = len(runs) * (2 if len(runs) > 1 else 4) + 1, 0
+
+    def tick(what: str) -> None:
+        nonlocal done
+        if on_progress:
+            on_progress(done, total, what)
+        done += 1
+
+    charts = chart_sections(runs, tick)
+    headline, second, tiles = finding([run.label for run in runs], table, runs[0].slo)
+    manifest = {
+        "format": FORMAT,
+        "charts": [figure.id for section in charts for figure in section.figures],
+        "columns": [column.key for column in COLUMNS],
+        "rows": table,
+        "runs": [
+            {"label": run.label, "slo": run.slo.model_dump(), "summary": plain(run.figures)}
+            | {"data": download_data(run)}
+            for run in runs
+        ],
+    }
+    first = runs[0].trace.meta
+    shown = environment if environment is not None else {k: v for k, v in first.items() if k not in _STORE_KEYS}
+    script = _script()
+    page = _template().render(
+        title=title,
+        question=question,
+        origins=list(dict.fromkeys(origin(run.trace) for run in runs)),
+        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        version=__version__,
+        headline=headline,
+        second=second,
+        tiles=tiles,
+        columns=COLUMNS,
+        table=[(run, cells(row, table)) for run, row in zip(runs, table, strict=True)],
+        slo=runs[0].slo,
+        pid=_one_engine(table),
+        sections=charts,
+        environment=sections(shown),
+        is_long=is_long,
+        missing=_missing(runs),
+        definitions=definitions(),
+        reproduce=redact(reproduce),
+        manifest=manifest,
+        style=Markup(_style()),  # noqa: S704  # ours, not a person's
+        script=Markup(script),  # noqa: S704
+        policy=_policy(script),
+    )
+    return _place(path, page)
+
+
+def _check(runs: Sequence[ReportRun], rows: Sequence[Mapping[str, Any]] | None) -> None:
+    labels = [run.label for run in runs]
+    if not labels:
+        raise ConfigError("runs of a report", "none", "at least one run", "pass a finished run")
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise ConfigError("label of a run in a report", twice, "a label of its own for each run", "rename one")
+    if rows is not None and len(rows) != len(runs):
+        raise ConfigError("rows of a report", len(rows), f"{len(runs)}, one for each run", "pass a row for each run")
+
+
+def _place(path: Path, page: str) -> Path:
+    """Write beside the target, verify, then put it in place in one go."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        draft = Path(name)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as out:
+                out.write(page)
+            problems = verify_report(draft)
+            if problems:
+                raise StoreError(
+                    f"report {path}: got {problems[0]!r}, expected a self-contained page; report this fault"
+                )
+            draft.chmod(0o644)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"report {path}: {reason}; choose a folder that can be written and has space") from None
+    return path
+
+
+def _one_engine(table: Sequence[Mapping[str, Any]]) -> int | None:
+    """The engine's pid when all rows of several came from one engine."""
+    pids = {row.get("engine_pid") for row in table}
+    return next(iter(pids)) if len(pids) == 1 and len(table) > 1 else None
+
+
+def _missing(runs: Sequence[ReportRun]) -> list[tuple[str, str, str]]:
+    """What was not measured: column, in which share of rows (worst run), and why."""
+    worst: dict[str, tuple[float, str]] = {}
+    for run in runs:
+        for column, entry in run.figures.get("nulls", {}).items():
+            worst[column] = max(worst.get(column, (0.0, "")), (float(entry["share"]), str(entry["why"])))
+    return [(column, f"{share:.1%}", why) for column, (share, why) in sorted(worst.items())]
+
+
+@cache
+def _script() -> str:
+    """Vega, Vega-Lite and Vega-Embed with the page's own code, once."""
+    own = files("workbench.report").joinpath("templates/report.js").read_text(encoding="utf-8")
+    return str(vl_convert.javascript_bundle(own, vl_version=VEGA_LITE))
+
+
+def _style() -> str:
+    own = files("workbench.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    light, dark = css_variables(LIGHT), css_variables(DARK)
+    return (
+        f":root {{ color-scheme: light dark; {light} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{own}"
+    )
+
+
+def _policy(script: str) -> str:
+    """A content security policy: only this very script, and no connection to anywhere."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def _template() -> Any:
+    pages = Environment(
+        loader=PackageLoader("workbench.report"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
+    return pages.get_template("report.html.j2")

@@ -1,0 +1,62 @@
+"""What a report is made of: runs, each with its setting, its promise and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench import metrics
+from workbench.config import SLO, Knobs
+from workbench.trace import Trace
+from workbench.ui.charts.data import LONG_PROMPT, MIB
+
+
+@dataclass(frozen=True)
+class ReportRun:
+    """One run in a report.
+
+    Attributes:
+        label: name of the setting, unique in its report.
+        trace: what was measured.
+        knobs: the setting.
+        slo: the promise that its gaps are held against.
+        summary: its figures as :func:`workbench.metrics.summary` gives them; none works them out.
+    """
+
+    label: str
+    trace: Trace
+    knobs: Knobs | Mapping[str, Any]
+    slo: SLO
+    summary: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.summary is None:
+            object.__setattr__(self, "summary", metrics.summary(self.trace, self.slo))
+
+    @property
+    def figures(self) -> Mapping[str, Any]:
+        """The summary, which is there from the start."""
+        return self.summary or {}
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """The knobs as plain data."""
+        return self.knobs.model_dump() if isinstance(self.knobs, Knobs) else dict(self.knobs)
+
+    def row(self, long_tokens: int = LONG_PROMPT) -> dict[str, Any]:
+        """The run's row of the comparison table; what was not measured is None.
+
+        Args:
+            long_tokens: prompts of this length or more count for ``long_ttft_s``, the worst of them.
+        """
+        ttft = metrics.request_metrics(self.trace, self.slo)
+        longest = ttft.loc[ttft["prompt_tokens"] >= long_tokens, "ttft_s"].max()
+        peak = self.figures.get("peak_activation_bytes")
+        keys = ("gap_p50_ms", "gap_p99_ms", "gap_max_ms", "stalls")
+        return {
+            **{key: self.setting.get(key) for key in ("policy", "budget", "chunk")},
+            "long_ttft_s": float(longest) if longest == longest else None,  # NaN: no such prompt, or no first token
+            **{key: self.figures.get(key) for key in keys},
+            "peak_activation_mib": None if peak is None else peak / MIB,
+        }

@@ -1,0 +1,88 @@
+"""The comparison table: its columns, and how a figure is written. Writer and verifier share this."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NOT_MEASURED = "n/a"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the comparison table.
+
+    Attributes:
+        key: of the row.
+        heading: what stands on top.
+        unit: below it; empty for none.
+        digits: after the point; none is text.
+        bar: CSS colour variable of the bar behind the figure; empty for no bar.
+    """
+
+    key: str
+    heading: str
+    unit: str = ""
+    digits: int | None = None
+    bar: str = ""
+
+    def text(self, value: Any) -> str:
+        """Write a value of this column; None is "n/a", never 0."""
+        if value is None:
+            return NOT_MEASURED
+        if self.key == "chunk" and value == 0:
+            return "off"
+        if self.digits is None or isinstance(value, str):
+            return str(value).replace("_", " ")
+        return f"{value:,.{self.digits}f}"
+
+
+COLUMNS = (
+    Column("policy", "policy"),
+    Column("budget", "budget", "tokens", 0),
+    Column("chunk", "chunk", "tokens", 0),
+    Column("long_ttft_s", "long prompt’s TTFT", "s", 1, "prefill"),
+    Column("gap_p50_ms", "gap P50", "ms", 0),
+    Column("gap_p99_ms", "gap P99", "ms", 0),
+    Column("gap_max_ms", "longest gap", "ms", 0, "alert"),
+    Column("stalls", "stalls", "", 0),
+    Column("peak_activation_mib", "activation peak", "MiB", 1, "memory"),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: its column, the value as JSON holds it, the text, and the width of its bar in per cent."""
+
+    column: Column
+    value: Any
+    text: str
+    bar: float | None
+
+
+def cells(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    """The cells of ``row``, with bars on one linear scale over all ``rows``."""
+    out = []
+    for column in COLUMNS:
+        value = plain(row.get(column.key))
+        bar = None
+        if column.bar and value is not None:
+            top = max(plain(r.get(column.key)) or 0 for r in rows)
+            bar = round(100 * value / top, 2) if top else 0.0
+        out.append(Cell(column, value, column.text(value), bar))
+    return out
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: numpy scalars become Python's, NaN and infinity null, unknown things text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain(item) for item in value]
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

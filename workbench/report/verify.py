@@ -1,0 +1,224 @@
+"""verify_report: reopen a report and check that it is self-contained, whole, and true to its own data."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import RunNotFoundError
+from workbench.report.run import ReportRun
+from workbench.report.table import COLUMNS, plain
+
+_FETCHING = {
+    "src",
+    "href",
+    "srcset",
+    "action",
+    "formaction",
+    "poster",
+    "data",
+    "background",
+    "ping",
+    "xlink:href",
+    "manifest",
+}
+_CSS_URL = re.compile(r"url\(\s*['\"]?([^'\")]*)|@import\s+['\"]?([^'\";]*)", re.I)
+_GAP_ROUNDING = 0.0006  # ms; the data inside is rounded to a microsecond
+_MIB_ROUNDING = 0.0006
+
+
+def verify_report(path: Path | str, runs: Sequence[ReportRun] | None = None) -> list[str]:
+    """Reopen a report and return what is wrong with it, one line each; an empty list is a sound report.
+
+    Checked: nothing in the page points outside of it; no script but its own; every chart is there, drawn and with its
+    spec; the comparison table's text is what its data say; count, P50, P99 and longest gap, stalls and peak worked
+    out anew from the embedded gaps and steps are those of the embedded summary.
+
+    Args:
+        path: of the file.
+        runs: what the report was made from; when given, the embedded summaries must equal theirs.
+
+    Raises:
+        RunNotFoundError: there is no such file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise RunNotFoundError("report", path, "an HTML file that write_report made", "check the path")
+    page = _Page()
+    page.feed(path.read_text(encoding="utf-8", errors="replace"))
+    page.close()
+    report = page.data("report-data")
+    if not isinstance(report, dict) or "runs" not in report:
+        return [*page.problems, "no data inside: the file is not a report or was cut short"]
+    return [
+        *page.problems,
+        *_scripts(page),
+        *_charts(page, report),
+        *_table(page, report),
+        *(problem for run in report["runs"] for problem in _run(run)),
+        *(_given(report, runs) if runs is not None else ()),
+    ]
+
+
+class _Page(HTMLParser):
+    """Collects what is checked, and notes what points outside while it reads."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.problems: list[str] = []
+        self.scripts: list[str] = []
+        self.policy = ""
+        self.charts: dict[str, int] = {}  # id: marks in its static drawing
+        self.rows: list[dict[str, str]] = []
+        self._json: dict[str, str] = {}
+        self._text: list[str] | None = None
+        self._open: tuple[str, dict[str, str | None]] = ("", {})
+        self._chart = self._key = ""
+
+    def data(self, name: str) -> Any:
+        """The JSON under an id; None where it is missing or broken."""
+        try:
+            return json.loads(self._json.get(name, "null"))
+        except ValueError:
+            return None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        for name, value in attrs:
+            self._attribute(tag, name, value or "")
+        if tag in ("iframe", "object", "embed", "base", "audio", "video"):
+            self.problems.append(f"<{tag}> in the page")
+        if tag == "meta":
+            self._meta(given)
+        if tag == "figure":
+            self._chart = given.get("data-chart") or ""
+            self.charts[self._chart] = 0
+        elif self._chart and tag in ("path", "use", "line", "text"):
+            self.charts[self._chart] += 1
+        if tag == "tr":
+            self.rows.append({})
+        if tag == "td":
+            self._key = given.get("data-key") or ""
+        if tag in ("script", "style") or (tag == "span" and given.get("class") == "value"):
+            self._open, self._text = (tag, given), []
+
+    def handle_data(self, data: str) -> None:
+        if self._text is not None:
+            self._text.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "figure":
+            self._chart = ""
+        if self._text is None or tag != self._open[0]:
+            return
+        text, given = "".join(self._text), self._open[1]
+        self._text = None
+        if tag == "style":
+            self._css(text)
+        elif tag == "span":
+            self.rows[-1][self._key] = text
+        elif given.get("type") == "application/json":
+            self._json[given.get("id") or ""] = text
+        else:
+            self.scripts.append(text)
+
+    def _attribute(self, tag: str, name: str, value: str) -> None:
+        if name in _FETCHING and not value.strip().startswith(("#", "data:")):
+            self.problems.append(f"<{tag} {name}> points outside the file: {value[:80]}")
+        if name.startswith("on"):
+            self.problems.append(f"<{tag} {name}> is code in an attribute")
+        if "url(" in value.lower():
+            self._css(value)
+
+    def _meta(self, given: Mapping[str, str | None]) -> None:
+        kind = (given.get("http-equiv") or "").lower()
+        if kind == "content-security-policy":
+            self.policy = given.get("content") or ""
+        elif kind == "refresh":
+            self.problems.append("<meta http-equiv=refresh> leads away from the page")
+
+    def _css(self, text: str) -> None:
+        for match in _CSS_URL.finditer(text):
+            target = (match[1] or match[2] or "").strip()
+            if not target.startswith(("#", "data:")):
+                self.problems.append(f"CSS points outside the file: {target[:80]}")
+
+
+def _scripts(page: _Page) -> Iterator[str]:
+    if len(page.scripts) != 1:
+        yield f"{len(page.scripts)} scripts in the page, expected 1"
+    for script in page.scripts:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        if f"'sha256-{digest}'" not in page.policy:
+            yield "a script that the page's own policy does not name"
+    if "default-src 'none'" not in page.policy:
+        yield "no content security policy that forbids connections"
+
+
+def _charts(page: _Page, report: Mapping[str, Any]) -> Iterator[str]:
+    names = report.get("charts", [])
+    if list(page.charts) != names:
+        yield f"{len(page.charts)} charts in the page, expected {len(names)}"
+    for name in names:
+        if not page.charts.get(name):
+            yield f"chart {name}: no static drawing"
+        if not isinstance(page.data(f"spec-{name}"), dict):
+            yield f"chart {name}: no spec"
+
+
+def _table(page: _Page, report: Mapping[str, Any]) -> Iterator[str]:
+    shown = [row for row in page.rows if "budget" in row]
+    if len(shown) != len(report["rows"]) or len(shown) != len(report["runs"]):
+        yield f"{len(shown)} rows in the comparison table, expected {len(report['runs'])}"
+        return
+    for texts, row, run in zip(shown, report["rows"], report["runs"], strict=True):
+        for column in COLUMNS:
+            text, expected = texts.get(column.key), column.text(row.get(column.key))
+            if text != expected:
+                yield f"{run['label']}: {column.key} reads {text!r} in the table, its data say {expected!r}"
+
+
+def _run(run: Mapping[str, Any]) -> Iterator[str]:
+    """Figures worked out anew from the embedded data against the embedded summary."""
+    summary, data = run["summary"], run["data"]
+    gaps = np.array([gap for gap in data["gaps"].get("gap_ms", []) if gap is not None], dtype=float)
+    peaks = [mib for mib in data["steps"].get("activation_mib", []) if mib is not None]
+    peak = summary.get("peak_activation_bytes")
+    p50, p99, longest = np.percentile(gaps, (50, 99, 100)) if len(gaps) else (None, None, None)
+    found = {
+        "gap_count": (len(gaps), summary.get("gap_count"), 0.0),
+        "gap_p50_ms": (p50, summary.get("gap_p50_ms"), _GAP_ROUNDING),
+        "gap_p99_ms": (p99, summary.get("gap_p99_ms"), _GAP_ROUNDING),
+        "gap_max_ms": (longest, summary.get("gap_max_ms"), _GAP_ROUNDING),
+        "stalls": (int((gaps > run["slo"]["gap_ms"]).sum()), summary.get("stalls"), 0.0),
+        "peak_activation_mib": (max(peaks, default=None), None if peak is None else peak / 2**20, _MIB_ROUNDING),
+    }
+    for name, (ours, theirs, slack) in found.items():
+        if not _same(ours, theirs, slack):
+            yield f"{run['label']}: {name} is {theirs} in the summary, {ours} from the data"
+
+
+def _given(report: Mapping[str, Any], runs: Sequence[ReportRun]) -> Iterator[str]:
+    if [run["label"] for run in report["runs"]] != [run.label for run in runs]:
+        yield "the runs inside are not the ones given"
+        return
+    for inside, run in zip(report["runs"], runs, strict=True):
+        given = plain(run.figures)
+        for key in sorted(given.keys() | inside["summary"].keys()):
+            if inside["summary"].get(key) != given.get(key):
+                yield f"{run.label}: {key} is {inside['summary'].get(key)} in the report, {given.get(key)} in the run"
+
+
+def _same(ours: float | None, theirs: float | None, slack: float) -> bool:
+    if ours is None or theirs is None:
+        return ours is theirs
+    return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=slack)

@@ -1,0 +1,26 @@
+"""Runs on disk: one folder a run, Parquet inside, DuckDB over all of them.
+
+folder.py     names, the root, ``run.json``; list and delete runs
+owner.py      is the process that writes a run still alive?
+streams.py    Arrow streams that a kill -9 can cut anywhere
+writer.py     RunWriter: takes rows while a run goes on
+compact.py    streams to Parquet, at the end of a run or after a crash
+reader.py     open_run: a trace from a folder, whatever state it was left in
+catalogue.py  SQL over all runs
+"""
+
+from workbench.store.catalogue import catalogue
+from workbench.store.folder import default_root, delete_run, list_runs, new_run_folder, run_folder
+from workbench.store.reader import open_run
+from workbench.store.writer import RunWriter
+
+__all__ = [
+    "RunWriter",
+    "catalogue",
+    "default_root",
+    "delete_run",
+    "list_runs",
+    "new_run_folder",
+    "open_run",
+    "run_folder",
+]

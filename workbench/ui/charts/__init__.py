@@ -1,0 +1,38 @@
+"""Every chart of the product, as Altair objects made from a trace; no widgets in here.
+
+    gap_chart       token gaps of each stream, with stalls, the SLO and long prefills
+    step_chart      what every scheduler step was made of, and how long it took
+    memory_chart    activation peak of every step
+    queue_chart     KV use, running, waiting, preemptions
+    memory_scatter  activation peak against tokens in the step, over several runs
+
+All take a :class:`Look` for size, theme and shared axes, and say on themselves where their numbers come from.
+"""
+
+from workbench.ui.charts.data import decimate, long_prefills, run_span
+from workbench.ui.charts.gaps import gap_chart, gap_domain
+from workbench.ui.charts.kv import queue_chart
+from workbench.ui.charts.memory import memory_chart, memory_scatter
+from workbench.ui.charts.origin import origin
+from workbench.ui.charts.steps import step_chart
+from workbench.ui.charts.theme import DARK, LIGHT, PAGE, Look, Palette, css_variables, decades
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "PAGE",
+    "Look",
+    "Palette",
+    "css_variables",
+    "decades",
+    "decimate",
+    "gap_chart",
+    "gap_domain",
+    "long_prefills",
+    "memory_chart",
+    "memory_scatter",
+    "origin",
+    "queue_chart",
+    "run_span",
+    "step_chart",
+]

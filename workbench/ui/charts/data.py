@@ -1,0 +1,153 @@
+"""From a trace to the rows that a chart draws: decimation, labels, what is missing and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from workbench.trace import Trace
+from workbench.ui.charts.theme import Look
+
+MIB = 1024 * 1024
+LONG_PROMPT = 1000  # tokens; a prompt of this length or more is shaded
+
+
+def decimate(frame: pd.DataFrame, time: str, values: Sequence[str], limit: int, by: str | None = None) -> pd.DataFrame:
+    """Return at most ``limit`` rows of ``frame``, so that no spike is lost.
+
+    Time is cut into equal buckets; each bucket (of each group of ``by``) keeps, for every column of ``values``,
+    the row with its largest value. A frame that is small enough is returned as it is.
+
+    Args:
+        frame: the rows.
+        time: column with the time.
+        values: columns whose maxima must survive.
+        limit: most rows to return, at least one for each group and column.
+        by: column that splits the rows into series that are thinned one by one.
+    """
+    if len(frame) <= limit:
+        return frame
+    group = frame[by].astype("category").cat.codes.to_numpy() if by else np.zeros(len(frame), dtype=np.int64)
+    groups = int(group.max()) + 1
+    buckets = max(1, limit // (groups * len(values)))
+    at = frame[time].to_numpy(dtype=float)
+    low, high = np.nanmin(at), np.nanmax(at)
+    width = (high - low) / buckets or 1.0
+    bucket = np.nan_to_num(np.minimum((at - low) // width, buckets - 1)).astype(np.int64)
+    cell = group.astype(np.int64) * buckets + bucket
+    keep: set[int] = set()
+    for column in values:
+        value = frame[column].to_numpy(dtype=float, na_value=np.nan)
+        order = np.lexsort((np.where(np.isnan(value), -np.inf, value), cell))
+        last = np.flatnonzero(np.diff(cell[order], append=-1))
+        keep.update(order[last].tolist())
+    return frame.iloc[sorted(keep)]
+
+
+def known(frame: pd.DataFrame, column: str) -> bool:
+    """Whether the trace has any value in this column."""
+    return len(frame) > 0 and column in frame and bool(frame[column].notna().any())
+
+
+def timeline(trace: Trace) -> pd.DataFrame:
+    """Steps with times, in order: ``start``, ``end`` (s), ``ms``, ``tokens``, ``activation_mib`` beside the trace's.
+
+    A step without a worker start begins where it was scheduled; one without an end (the engine died) is left out.
+    """
+    steps = trace.steps
+    start = steps["start_s"].fillna(steps["scheduled_s"]).astype(float)
+    end = steps["end_s"].astype(float)
+    frame = steps.assign(
+        start=start,
+        end=end,
+        ms=(end - start) * 1000,
+        tokens=steps["prefill_tokens"].fillna(0).astype(int) + steps["decode_tokens"].fillna(0).astype(int),
+        activation_mib=steps["activation_bytes"].astype(float) / MIB,
+    )
+    return frame[start.notna() & end.notna()].sort_values("start", kind="stable").reset_index(drop=True)
+
+
+def long_prefills(trace: Trace, long_tokens: int = LONG_PROMPT) -> pd.DataFrame:
+    """Spans in which a long prompt was prefilled: ``request``, ``prompt_tokens``, ``start``, ``end`` (s), ``steps``.
+
+    With step records a span is exact, and a prompt that was preempted and computed again has several. Without them
+    (an attached server) it runs from the send to the first token, queueing included, and ``steps`` is null.
+    """
+    requests = trace.requests
+    prompts = requests[requests["prompt_tokens"].fillna(0) >= long_tokens].set_index("request")["prompt_tokens"]
+    batch = trace.batch
+    batch = batch[batch["request"].isin(prompts.index)]
+    steps = timeline(trace).drop_duplicates("step").set_index("step")[["start", "end"]]
+    rows = batch.join(steps, on="step", how="inner").sort_values(["request", "step"], kind="stable")
+    columns = ["request", "prompt_tokens", "start", "end", "steps"]
+    if len(rows):
+        fresh = (rows["request"] != rows["request"].shift()) | (rows["prefill"] != rows["prefill"].shift())
+        rows = rows.assign(span=fresh.cumsum())
+        rows = rows[rows["prefill"].astype(bool)]
+        spans = rows.groupby("span").agg(
+            request=("request", "first"), start=("start", "min"), end=("end", "max"), steps=("step", "size")
+        )
+        return spans.assign(prompt_tokens=spans["request"].map(prompts))[columns].reset_index(drop=True)
+    sent = requests[requests["request"].isin(prompts.index) & requests["sent_s"].notna()]
+    last = sent["first_s"].fillna(sent["done_s"])
+    spans = sent.assign(start=sent["sent_s"], end=last, steps=None)
+    return spans[spans["end"].notna()][columns].reset_index(drop=True)
+
+
+def revisions(trace: Trace, first_s: float = 0.0) -> pd.DataFrame:
+    """Knob revisions as rules: ``t`` (s), ``label``, and the values in words.
+
+    What was set before the run began is drawn once, at its left edge.
+    """
+    knobs = trace.knobs
+    at = knobs["applied_s"].fillna(knobs["sent_s"]).astype(float)
+    frame = knobs.assign(t=at)[at.notna()].sort_values(["t", "revision"], kind="stable")
+    early = frame["t"] <= first_s
+    frame = pd.concat([frame[early].tail(1).assign(t=first_s), frame[~early]])
+    every = frame["prefill_every"].fillna(0)
+    return pd.DataFrame(
+        {
+            "t": frame["t"],
+            "label": [f"rev {n}" for n in frame["revision"]],
+            "revision": frame["revision"],
+            "policy": frame["policy"],
+            "budget": frame["budget"],
+            "chunk": [f"{n:,.0f}" if n else "off" for n in frame["chunk"].fillna(0)],
+            "running cap": frame["max_running"],
+            "prefill every": [f"{n:,.0f} steps" if n else "-" for n in every],
+        }
+    ).reset_index(drop=True)
+
+
+def bar_ends(steps: pd.DataFrame, look: Look) -> NDArray[np.float64]:
+    """Right edges of bars that begin where their steps do, s.
+
+    Wide bars leave a pixel before the next, so that steps can be counted; narrow ones close up to it. Among thinned
+    steps a bar reaches to the next, unless the engine was idle between them.
+    """
+    start, end = steps["start"].to_numpy(float), steps["end"].to_numpy(float)
+    low, high = look.x_domain or (float(start.min()), float(end.max()))
+    pixel = (high - low) / look.width
+    following = np.append(start[1:], end[-1:])
+    usual = 3 * (end.max() - start.min()) / len(steps)
+    close = (following >= end) & (following - start <= max(usual, 0.0)) | (following - end < pixel)
+    edge = np.where(close, np.maximum(following, end), end)
+    ends: NDArray[np.float64] = edge + np.where(edge - start > 5 * pixel, -pixel, np.where(close, 0.3 * pixel, 0.0))
+    return ends
+
+
+def run_span(trace: Trace) -> tuple[float, float]:
+    """From the run's zero to the last thing that happened in it, s."""
+    columns = (("tokens", "client_s"), ("steps", "end_s"), ("requests", "done_s"), ("requests", "sent_s"))
+    ends = [pc.max(trace.tables[table][column]).as_py() for table, column in columns]
+    return (0.0, max([end for end in ends if end is not None], default=1.0) or 1.0)
+
+
+def on_span(look: Look, trace: Trace) -> Look:
+    """The same look with a time axis over the whole run, where it has none yet."""
+    return look if look.x_domain else replace(look, x_domain=run_span(trace))

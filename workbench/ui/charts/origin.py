@@ -1,0 +1,27 @@
+"""Where a trace's numbers come from, in the words that stand on every chart."""
+
+from __future__ import annotations
+
+from workbench.trace import Trace
+
+_BECAUSE = {
+    "attached": "an attached server shows only what its client sees",
+    "simulated": "a simulation does not measure it",
+}
+
+
+def origin(trace: Trace) -> str:
+    """The label of a trace: "live CPU", "live GPU", "simulated, uncalibrated", ... from ``meta["origin"]``.
+
+    A run that did not complete says so behind it.
+    """
+    label = str(trace.meta.get("origin") or "origin not stated")
+    status = str(trace.meta.get("status") or "complete")
+    return label if status == "complete" else f"{label}, run {status}"
+
+
+def why_missing(trace: Trace, what: str) -> str:
+    """A sentence in place of a chart: what is not in the trace, and why where the origin tells."""
+    label = origin(trace)
+    reason = next((text for word, text in _BECAUSE.items() if word in label.lower()), "the run recorded none")
+    return f"{what} in this trace:\n{reason}."

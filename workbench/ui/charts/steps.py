@@ -1,0 +1,176 @@
+"""Step make-up: what every scheduler step was made of, and how long it took."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from workbench.trace import Trace
+from workbench.ui.charts.data import bar_ends, decimate, on_span, timeline
+from workbench.ui.charts.knobs import RULES, knob_rules
+from workbench.ui.charts.origin import origin, why_missing
+from workbench.ui.charts.theme import (
+    Look,
+    decades,
+    finish,
+    message_chart,
+    powers,
+    root_ticks,
+    time_axis,
+    y_axis,
+    zoomable,
+)
+
+NAME = "Step make-up"
+DECODE, REST, STEP_TIME = "decode", "other prefill", "step time"
+NAMED = 4  # requests whose prefill has a colour of its own: those with the most prefill
+
+
+def step_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerChart:
+    """Prefill and decode tokens of every step, stacked against time; prefill coloured by request; step time as a line.
+
+    Each bar is as wide as its step was long. The token axis is a square root, so that four decode tokens stay visible
+    beside a prefill of thousands. Where there are more steps than pixels, the largest and the longest of each
+    bucket are drawn.
+
+    Args:
+        trace: the run.
+        look: size, theme and shared domains (``y_domain`` tokens, ``y2_domain`` ms).
+    """
+    look = on_span(look or Look(), trace)
+    steps = timeline(trace)
+    where = origin(trace)
+    if steps.empty:
+        return message_chart(look, name=NAME, subtitle=where, message=why_missing(trace, "No step records"))
+    names = prefilling(trace)
+    rules = knob_rules(trace, look)
+    bars, times, drawn = _thin(steps, trace.batch, names, look, look.limit - RULES * bool(rules))
+    colours = look.palette
+    legend = alt.Legend(title=None) if look.legend else None
+    domain = [DECODE, *names, *([REST] if (bars["kind"] == REST).any() else [])]
+    shades = [colours.decode, *colours.prefills[: len(names)], colours.prefill_rest]
+    top = look.y_domain or (0, 1.3 * float(steps["tokens"].max()))
+    y_scale = alt.Scale(type="sqrt", domain=list(top), nice=False)
+    rects = (
+        alt.Chart(bars)
+        .mark_rect(clip=True, aria=False)
+        .encode(
+            x=time_axis("t", look),
+            x2="t2:Q",
+            y=alt.Y(
+                "y:Q",
+                scale=y_scale,
+                axis=y_axis("tokens (√ scale)", format=",d", values=root_ticks(top[1], powers_of_two=True)),
+            ),
+            y2="y2:Q",
+            color=alt.Color("kind:N", scale=alt.Scale(domain=domain, range=shades[: len(domain)]), legend=legend),
+            tooltip=[
+                alt.Tooltip("kind:N", title="what"),
+                alt.Tooltip("tokens:Q", format=","),
+                alt.Tooltip("step:Q"),
+                alt.Tooltip("ms:Q", title="step time, ms", format=",.1f"),
+                alt.Tooltip("t:Q", title="began, s", format=".3f"),
+            ],
+        )
+    )
+    span = look.y2_domain or decades(steps["ms"])
+    line = (
+        alt.Chart(times)
+        .mark_line(
+            color=colours.ink,
+            strokeWidth=1,
+            interpolate="step-after",
+            clip=True,
+            invalid="break-paths-show-domains",
+            aria=False,
+        )
+        .encode(
+            x=time_axis("t", look),
+            y=alt.Y(
+                "ms:Q",
+                scale=alt.Scale(type="log", domain=list(span), nice=False),
+                axis=alt.Axis(title="step, ms (line)", grid=False, orient="right", format=",~f", values=powers(span)),
+            ),
+        )
+    )
+    tokens_layer = alt.layer(zoomable(rects, look), *rules)
+    chart = alt.layer(tokens_layer, line).resolve_scale(y="independent")
+    prefill, decode = int(steps["prefill_tokens"].sum()), int(steps["decode_tokens"].sum())
+    lines = [f"{where} · {len(steps):,} steps · {prefill:,} prefill and {decode:,} decode tokens"]
+    if drawn < len(steps):
+        lines.append(f"{drawn:,} of {len(steps):,} steps drawn: the largest and the longest of each bucket")
+    longest = steps.loc[steps["ms"].idxmax()]
+    return finish(
+        chart,
+        look,
+        name=NAME,
+        subtitle=lines,
+        description=(
+            f"Bars of decode and prefill tokens per scheduler step against time, with step time as a line. "
+            f"The longest step took {longest['ms']:,.0f} ms with {longest['tokens']:,} tokens."
+        ),
+    )
+
+
+def prefilling(trace: Trace, most: int = NAMED) -> list[str]:
+    """The requests with the most prefill tokens, largest first, down to a twentieth of all."""
+    batch = trace.batch
+    batch = batch[batch["prefill"].fillna(value=False).astype(bool)]
+    sums = batch.groupby("request")["tokens"].sum().nlargest(most)
+    return [str(name) for name in sums[sums >= batch["tokens"].sum() / 20].index]
+
+
+def _thin(
+    steps: pd.DataFrame, batch: pd.DataFrame, names: list[str], look: Look, limit: int
+) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+    """Bars and the step-time line, together at most ``limit`` rows, and how many steps they show."""
+    ask = limit
+    while True:
+        kept = decimate(steps, "start", ["tokens", "ms"], ask)
+        bars, times = _bars(kept, batch, names, look), _times(kept)
+        rows = len(bars) + len(times)
+        if rows <= limit or ask <= 2:
+            return bars, times, len(kept)
+        ask = max(2, int(ask * min(0.95, limit / rows)))
+
+
+def _bars(steps: pd.DataFrame, batch: pd.DataFrame, names: list[str], look: Look) -> pd.DataFrame:
+    """Rectangles, decode at the bottom, then the named prefills, then the rest of the step's prefill."""
+    inside = batch[batch["step"].isin(steps["step"]) & batch["request"].isin(names) & batch["prefill"].astype(bool)]
+    named = inside.pivot_table(index="step", columns="request", values="tokens", aggfunc="sum", fill_value=0)
+    wide = pd.DataFrame({DECODE: steps["decode_tokens"].fillna(0).astype(int).to_numpy()}, index=steps["step"])
+    for name in names:
+        wide[name] = named[name].reindex(wide.index).fillna(0).astype(int) if name in named else 0
+    rest = steps["prefill_tokens"].fillna(0).astype(int).to_numpy() - wide[names].sum(axis=1).to_numpy()
+    wide[REST] = np.maximum(rest, 0)
+    tops = wide.cumsum(axis=1)
+    ends = bar_ends(steps, look)
+    parts = [
+        pd.DataFrame(
+            {
+                "t": steps["start"].to_numpy(),
+                "t2": ends,
+                "y": (tops[kind] - wide[kind]).to_numpy(),
+                "y2": tops[kind].to_numpy(),
+                "kind": kind,
+                "tokens": wide[kind].to_numpy(),
+                "step": steps["step"].to_numpy(),
+                "ms": steps["ms"].round(2).to_numpy(),
+            }
+        )
+        for kind in wide
+    ]
+    bars = pd.concat(parts, ignore_index=True)
+    return bars[bars["tokens"] > 0].round({"t": 4, "t2": 4})
+
+
+def _times(steps: pd.DataFrame) -> pd.DataFrame:
+    """The step-time line: level during a step, broken where the engine was idle for longer than a few steps."""
+    start, end = steps["start"].to_numpy(), steps["end"].to_numpy()
+    following = np.append(start[1:], np.inf)
+    idle = following - end > max(0.05, 3 * (end.max() - start.min()) / len(steps))
+    on = pd.DataFrame({"t": start, "ms": np.maximum(steps["ms"].to_numpy(), 0.01)})
+    close = pd.DataFrame({"t": end[idle], "ms": on["ms"].to_numpy()[idle]})
+    off = pd.DataFrame({"t": end[idle] + 1e-4, "ms": np.nan})
+    return pd.concat([on, close, off]).sort_values("t", kind="stable").round({"t": 4, "ms": 2})

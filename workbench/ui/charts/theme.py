@@ -1,0 +1,237 @@
+"""Colours, sizes and the options that every chart takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+ThemeName = Literal["light", "dark", "page"]
+FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'Liberation Sans', 'DejaVu Sans', sans-serif"
+POINT_LIMIT = 2000  # rows of data in one chart: what a browser redraws ten times a second
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+AXIS_EXTENT = 44  # px kept for the labels of a y axis, so that the time axes of stacked charts line up
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Okabe-Ito colours with a fixed meaning each; shape, dash or position always says the same thing again."""
+
+    ground: str  # behind everything
+    ink: str  # text, step time
+    muted: str  # axis labels, knob changes
+    grid: str
+    prefill: str
+    prefill2: str  # further requests in prefill: shades of the first
+    prefill3: str
+    prefill4: str
+    prefill_rest: str
+    decode: str
+    kv: str
+    memory: str
+    alert: str  # stalls, the SLO, preemptions
+
+    @property
+    def prefills(self) -> tuple[str, str, str, str]:
+        """Shades for the requests that prefill."""
+        return (self.prefill, self.prefill2, self.prefill3, self.prefill4)
+
+
+LIGHT = Palette(
+    ground="#ffffff",
+    ink="#1b1f24",
+    muted="#5b6470",
+    grid="#e6e8eb",
+    prefill="#e69f00",
+    prefill2="#b37400",
+    prefill3="#f5c55c",
+    prefill4="#7d5000",
+    prefill_rest="#c9b48a",
+    decode="#0072b2",
+    kv="#009e73",
+    memory="#cc79a7",
+    alert="#d55e00",
+)
+DARK = Palette(
+    ground="#15181d",
+    ink="#e8eaed",
+    muted="#a3abb6",
+    grid="#2c323a",
+    prefill="#e69f00",
+    prefill2="#b37400",
+    prefill3="#f5c55c",
+    prefill4="#8f6010",
+    prefill_rest="#8d7d5c",
+    decode="#56b4e9",
+    kv="#2fbf95",
+    memory="#d990b8",
+    alert="#f0743a",
+)
+# Colours as CSS variables: an SVG in a page then follows the page between light, dark and print.
+PAGE = Palette(**{f.name: f"var(--wb-{f.name}, {getattr(LIGHT, f.name)})" for f in fields(Palette)})
+PALETTES: dict[ThemeName, Palette] = {"light": LIGHT, "dark": DARK, "page": PAGE}
+
+
+def css_variables(palette: Palette) -> str:
+    """The declarations that the ``page`` theme reads, for use inside a CSS rule."""
+    return " ".join(f"--wb-{f.name}: {getattr(palette, f.name)};" for f in fields(palette))
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a chart is drawn; the same for every factory.
+
+    Attributes:
+        theme: light, dark, or ``page`` (CSS variables, SVG renderer only).
+        width: of the plot, without axes, in px. Charts of one width have aligned time axes.
+        height: of the plot in px.
+        title: heading; none takes the chart's own name.
+        legend: whether the chart explains its own colours and shapes.
+        x_domain: first and last value of the x axis, to give several charts one scale.
+        y_domain: the same for the (left) y axis.
+        y2_domain: the same for the right y axis.
+        zoom: drag moves and Shift+wheel zooms the time axis.
+        limit: most rows of data in the chart.
+        bare: leave out the top-level config, so that the chart can be concatenated.
+    """
+
+    theme: ThemeName = "light"
+    width: int = 720
+    height: int = 170
+    title: str | None = None
+    legend: bool = True
+    x_domain: tuple[float, float] | None = None
+    y_domain: tuple[float, float] | None = None
+    y2_domain: tuple[float, float] | None = None
+    zoom: bool = True
+    limit: int = POINT_LIMIT
+    bare: bool = False
+    palette: Palette = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "palette", PALETTES[self.theme])
+
+
+def finish(
+    chart: alt.Chart | alt.LayerChart, look: Look, *, name: str, subtitle: str | list[str], description: str
+) -> alt.Chart | alt.LayerChart:
+    """Give a chart its size, heading, description for screen readers, and theme."""
+    heading = look.title or name
+    said = subtitle if isinstance(subtitle, str) else subtitle[0]
+    chart = chart.properties(
+        width=look.width,
+        height=look.height,
+        title=alt.TitleParams(text=heading, subtitle=subtitle),
+        description=f"{heading}. {description} ({said})",
+    )
+    return chart if look.bare else chart.configure(**config(look.palette))
+
+
+def config(colours: Palette) -> dict[str, Any]:
+    """The top-level Vega-Lite config of a palette."""
+    axis: dict[str, Any] = {
+        "labelColor": colours.muted,
+        "titleColor": colours.muted,
+        "titleFontWeight": "normal",
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "gridColor": colours.grid,
+        "tickColor": colours.grid,
+        "domainColor": colours.muted,
+        "domain": False,
+        "tickSize": 4,
+        "labelPadding": 4,
+        "titlePadding": 6,
+    }
+    return {
+        "background": "transparent" if colours is PAGE else colours.ground,
+        "font": FONT,
+        "padding": 4,
+        "view": {"stroke": None},
+        "axis": axis,
+        "axisX": {"grid": False, "domain": True},
+        "legend": {
+            "orient": "top",
+            "labelColor": colours.ink,
+            "titleColor": colours.muted,
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "symbolSize": 60,
+            "labelLimit": 220,
+            "offset": 4,
+            "padding": 0,
+        },
+        "title": {
+            "anchor": "start",
+            "frame": "group",
+            "color": colours.ink,
+            "fontSize": 13,
+            "fontWeight": 600,
+            "subtitleColor": colours.muted,
+            "subtitleFontSize": 11,
+            "subtitlePadding": 3,
+            "offset": 8,
+        },
+    }
+
+
+def message_chart(look: Look, *, name: str, subtitle: str, message: str) -> alt.Chart | alt.LayerChart:
+    """A chart that says why it has nothing to draw."""
+    text = (
+        alt.Chart(alt.Data(values=[{"message": message}]))
+        .mark_text(color=look.palette.muted, fontSize=12, fontStyle="italic", lineBreak="\n", aria=False)
+        .encode(text=alt.Text("message:N"), x=alt.value(look.width / 2), y=alt.value(look.height / 2))
+    )
+    return finish(text, look, name=name, subtitle=subtitle, description=message.replace("\n", " "))
+
+
+def time_axis(field_name: str, look: Look) -> alt.X:
+    """The x channel that all time charts share."""
+    scale = alt.Scale(domain=list(look.x_domain), nice=False) if look.x_domain else alt.Scale(zero=True, nice=False)
+    return alt.X(f"{field_name}:Q", scale=scale, axis=alt.Axis(title="time since the run began, s", tickCount=8))
+
+
+def y_axis(title: str, **more: Any) -> alt.Axis:
+    """A left axis with the same room for its labels on every chart, so that time axes line up."""
+    return alt.Axis(title=title, minExtent=AXIS_EXTENT, maxExtent=AXIS_EXTENT, **more)
+
+
+def decades(values: pd.Series | Sequence[pd.Series]) -> tuple[float, float]:
+    """The whole decades that hold all positive values: the domain of a log axis."""
+    pooled = values if isinstance(values, pd.Series) else pd.concat([part.astype(float) for part in values])
+    positive = pooled[pooled > 0]
+    if positive.empty:
+        return (1.0, 10.0)
+    low, high = int(np.floor(np.log10(positive.min()))), int(np.ceil(np.log10(positive.max())))
+    return (float(f"1e{low}"), float(f"1e{max(high, low + 1)}"))
+
+
+def powers(domain: tuple[float, float]) -> list[float]:
+    """The powers of ten in a domain: the ticks of a log axis."""
+    low, high = np.ceil(np.log10(domain[0]) - 1e-9), np.floor(np.log10(domain[1]) + 1e-9)
+    return [float(f"1e{n}") for n in range(int(low), int(high) + 1)]
+
+
+def root_ticks(top: float, powers_of_two: bool = False) -> list[float]:
+    """Ticks of a square-root axis from 0 to ``top``: round numbers, largest first, that leave room for their labels."""
+    ladder = [2.0**n for n in range(1, 25)] if powers_of_two else [m * 10.0**n for n in range(-3, 8) for m in (1, 2, 5)]
+    ticks = [0.0]
+    for value in sorted(ladder, reverse=True):
+        near = min(abs(np.sqrt(value) - np.sqrt(tick)) for tick in ticks) / np.sqrt(top)
+        if value <= top and near >= 0.11:
+            ticks.append(value)
+    return sorted(ticks)
+
+
+def zoomable(chart: alt.Chart, look: Look) -> alt.Chart:
+    """Let drag move and Shift+wheel zoom the time axis; a plain wheel still scrolls the page."""
+    if not look.zoom:
+        return chart
+    return chart.add_params(
+        alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
+    )
