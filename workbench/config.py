@@ -122,7 +122,7 @@ class EngineConfig(Frozen):
     )
     enforce_eager: bool = Field(
         True,
-        description="Skip compilation and CUDA graphs: a CPU start takes a quarter of the time, steps are a little slower.",
+        description="Skip compilation and CUDA graphs: a CPU start takes a quarter of the time, a step a little more.",
         json_schema_extra=_flag("--enforce-eager"),
     )
     scheduling_policy: Literal["fcfs", "priority"] = Field(

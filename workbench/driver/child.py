@@ -35,7 +35,7 @@ class Child:
         target = await self._next(reader)
         if not isinstance(target, Target):
             return
-        self._rows = zmq.Context.instance().socket(zmq.PUSH)
+        self._rows: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
         self._rows.set(zmq.SNDHWM, 0)  # rows are the measurement: none is dropped, memory bounds them
         self._rows.set(zmq.LINGER, 0)
         self._rows.connect(target.rows)

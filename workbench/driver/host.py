@@ -100,7 +100,7 @@ class DriverProcess:
 
     def __init__(self, port: int, api_key: str, model: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="wb-"))
-        self._socket = zmq.Context.instance().socket(zmq.PULL)
+        self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PULL)
         self._socket.set(zmq.RCVHWM, 0)
         address = rows_address(self._folder)
         self._socket.bind(address)

@@ -31,8 +31,8 @@ class Collector:
     """
 
     def __init__(self, folder: Path) -> None:
-        context = zmq.Context.instance()
-        self._records, self._knobs = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        self._records: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PULL)
+        self._knobs: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
         self._records.set(zmq.RCVHWM, 0)
         self._knobs.set(zmq.LINGER, 0)
         self._records.bind(wire.endpoint(folder, wire.RECORDS))

@@ -17,6 +17,10 @@ Progress = Callable[[float, str], None]  # elapsed seconds, what is going on
 class Playing(Protocol):
     """A workload that is being played."""
 
+    @property
+    def zero(self) -> float:
+        """The run's zero, in seconds of CLOCK_MONOTONIC."""
+
     def add(self, request: Request) -> None:
         """Play one more request, now (its arrival is taken as the present moment)."""
 

@@ -111,7 +111,6 @@ class _Steps:
         at = bisect_left(places, low)
         if again or (at < len(places) and places[at] < high):
             return "preemption", f"{again:,} tokens computed again" if again else "lost its KV blocks"
-        prompts = [prompt for prompt in prompts if prompt[2] != request]
         if prompts and prompts[0][0] * 1e3 >= _MOST * gap_ms:
             return "prefill", f"prefill of {prompts[0][2]}, {prompts[0][1]:,} tokens"
         if prompts and sum(seconds for seconds, _, _ in prompts) * 1e3 + max(lag_ms, 0.0) >= _MOST * gap_ms:

@@ -32,6 +32,7 @@ _WHY_NULL = {
     "knobs.step": "no step ran under this revision",
     "steps.memory_before_bytes": "no peak was measured in this step",
     "steps.memory_peak_bytes": "no peak was measured in this step",
+    "steps.memory_after_bytes": "no peak was measured in this step",
     "steps.activation_bytes": "no peak was measured in this step",
 }
 

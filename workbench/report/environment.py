@@ -11,7 +11,7 @@ from typing import Any
 
 from workbench.report.table import plain
 
-HIDDEN = "(hidden)"
+HIDDEN = "HIDDEN"
 _SECRET = re.compile(r"api[_-]?key|secret|passw|authori[sz]ation|credential|(hf|access|auth|bearer)[_-]?token", re.I)
 _FLAG = re.compile(r"(--?[A-Za-z][\w-]*)(=|\s+)([^\s-]\S*)")
 _LONG = 100  # characters; a longer value stands on lines of its own

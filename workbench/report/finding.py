@@ -68,11 +68,12 @@ def _keeps(labels: Sequence[str], rows: Sequence[Mapping[str, Any]], known: Sequ
     if not timed:
         return f"Every gap under the SLO of {_ms(slo.gap_ms)}: {', '.join(f'“{labels[i]}”' for i in good)}."
     first = min(timed, key=lambda i: rows[i]["long_ttft_s"])
-    only = "the only setting" if len(good) == 1 else f"of the {len(good)} settings"
-    earliest = "" if len(good) == 1 else ", the one with the earliest long prompt"
+    comes = f"its long prompt’s first token comes after {_s(rows[first]['long_ttft_s'])}."
+    if len(good) == 1:
+        return f"Only “{labels[first]}” keeps every gap under the SLO of {_ms(slo.gap_ms)}; {comes}"
     return (
-        f"“{labels[first]}” is {only} with every gap under the SLO of {_ms(slo.gap_ms)}{earliest}: "
-        f"its first token comes after {_s(rows[first]['long_ttft_s'])}."
+        f"Of the {len(good)} settings that keep every gap under the SLO of {_ms(slo.gap_ms)}, “{labels[first]}” serves "
+        f"the long prompt first: {comes}"
     )
 
 

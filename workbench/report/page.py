@@ -104,7 +104,7 @@ def chart_sections(runs: Sequence[ReportRun], tick: Callable[[str], None]) -> li
     scatter = memory_scatter({run.label: run.trace for run in runs}, replace(WIDE, height=300))
     memory.append(_figure("memory-scatter", scatter))
     note = "What a step needed beyond what was there before it. On square-root axes a proportion is a straight line."
-    found.append(Section("memory", "Memory peak against tokens in the step", note, (), memory, wide=True))
+    found.append(Section("memory", "Memory", note, (), memory, wide=True))
     if alone:
         queue = each("queue", lambda run, look: queue_chart(run.trace, look), base)
         found.append(Section("queue", "KV use and queue", "What the scheduler had on its hands.", (), queue, wide=True))

@@ -62,6 +62,14 @@ class Scenario(Frozen):
         (), max_length=1000, description="Hot-knob settings that a sweep plays it under, in this order."
     )
 
+    settings_at_s: float = Field(
+        0.0,
+        ge=0,
+        le=86_400,
+        description="When a setting takes hold; until then the knobs are as the engine starts.",
+        json_schema_extra={"unit": "s"},
+    )
+
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         envelope = self.engine_config.envelope

@@ -32,6 +32,9 @@ STEP_ATTRIBUTE = "workbench_step"  # rides on SchedulerOutput so that each worke
 class _Probed(_Base):
     """Mixed in before one of vLLM's schedulers."""
 
+    max_num_scheduled_tokens: int
+    max_num_active_reqs: int
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         config = self.scheduler_config

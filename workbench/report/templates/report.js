@@ -16,9 +16,9 @@ function csv(columns) {
   return [names.map(cell).join(","), ...rows].join("\r\n") + "\r\n";
 }
 
-function link(name, make) {
+function link(shown, name, make) {
   const a = document.createElement("a");
-  a.textContent = name;
+  a.textContent = shown;
   a.href = "#data";
   a.addEventListener("click", () => {
     if (!a.download) {
@@ -42,10 +42,10 @@ function downloads(report) {
   };
   const table = { setting: report.runs.map((run) => run.label) };
   for (const key of report.columns) table[key] = report.rows.map((row) => row[key] ?? null);
-  entry("Comparison", [link("comparison.csv", () => csv(table))]);
+  entry("Comparison", [link("comparison.csv", "comparison.csv", () => csv(table))]);
   for (const run of report.runs) {
     const slug = run.label.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "run";
-    entry(run.label, Object.entries(run.data).map(([name, columns]) => link(`${slug}.${name}.csv`, () => csv(columns))));
+    entry(run.label, Object.entries(run.data).map(([name, columns]) => link(`${name}.csv`, `${slug}.${name}.csv`, () => csv(columns))));
   }
 }
 

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 ThemeName = Literal["light", "dark", "page"]
-FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'Liberation Sans', 'DejaVu Sans', sans-serif"
+# Of one width with each other, so that a drawing that was laid out with one also fits with another.
+FONT = "Arial, 'Liberation Sans', Helvetica, 'Noto Sans', 'DejaVu Sans', sans-serif"
 POINT_LIMIT = 2000  # rows of data in one chart: what a browser redraws ten times a second
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 AXIS_EXTENT = 44  # px kept for the labels of a y axis, so that the time axes of stacked charts line up
@@ -163,6 +164,7 @@ def config(colours: Palette) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "symbolSize": 60,
             "labelLimit": 220,
+            "columnPadding": 16,
             "offset": 4,
             "padding": 0,
         },

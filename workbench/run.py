@@ -1,0 +1,234 @@
+"""A run: one workload on one engine, recorded from its first request to its last."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from workbench import metrics
+from workbench.config import SLO
+from workbench.engine.protocol import Engine, Playing
+from workbench.errors import EngineError, StoreError, WorkbenchError
+from workbench.store import RunWriter, open_run
+from workbench.store.writer import EndStatus
+from workbench.telemetry import Sampler, Source
+from workbench.trace import Trace
+from workbench.workload.request import Request, Workload
+
+_SAMPLES_HZ = 20.0  # host and device memory; the peaks of steps come from the probe, at every step
+_KPIS = (
+    "gap_p50_ms",
+    "gap_p99_ms",
+    "gap_max_ms",
+    "ttft_p50_s",
+    "ttft_max_s",
+    "stalls",
+    "output_tokens_per_s",
+    "goodput_per_s",
+    "preemptions",
+    "peak_activation_bytes",
+    "schedule_lag_max_s",
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something to do to the engine while the run goes on.
+
+    Attributes:
+        at_s: when, in seconds from the run's zero.
+        do: what; an error of it ends up in the run.
+    """
+
+    at_s: float
+    do: Callable[[], object]
+
+
+class RecordedRun:
+    """A run on disk, complete or not.
+
+    Args:
+        folder: the run folder.
+
+    Raises:
+        RunNotFoundError: it is not a run.
+        StoreError: it cannot be read.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self._trace: Trace | None = None
+
+    @property
+    def trace(self) -> Trace:
+        """All tables of the run."""
+        if self._trace is None:
+            self._trace = open_run(self.folder)
+        return self._trace
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What the run was: scenario, setting, engine, machine, versions, status."""
+        return self.trace.meta
+
+    @property
+    def slo(self) -> SLO:
+        """The latency promise that the run is held against."""
+        return SLO.model_validate(self.meta.get("slo") or {})
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """All figures of the run; see :func:`workbench.metrics.summary`."""
+        return metrics.summary(self.trace, self.slo)
+
+    @property
+    def kpis(self) -> pd.DataFrame:
+        """The figures that people look at first, one row a figure."""
+        figures = self.summary
+        return pd.DataFrame({"value": [figures.get(name) for name in _KPIS]}, index=pd.Index(_KPIS, name="figure"))
+
+    @property
+    def requests(self) -> pd.DataFrame:
+        """One row a request, with TTFT, TPOT and worst gap."""
+        return metrics.request_metrics(self.trace, self.slo)
+
+    @property
+    def tokens(self) -> pd.DataFrame:
+        """One row an arrival of output."""
+        return self.trace.tokens
+
+    @property
+    def steps(self) -> pd.DataFrame:
+        """One row a scheduler step."""
+        return self.trace.steps
+
+    @property
+    def memory(self) -> pd.DataFrame:
+        """One row a memory sample."""
+        return self.trace.memory
+
+    @property
+    def stalls(self) -> pd.DataFrame:
+        """Every gap above the SLO, with its cause."""
+        return metrics.stalls(self.trace, self.slo)
+
+
+class Run(RecordedRun):
+    """A run that is going on; after :meth:`wait` it is a recorded one.
+
+    Args:
+        engine: a ready engine.
+        workload: what to play.
+        folder: where it is recorded.
+        meta: metadata known at the start.
+        sources: memory to sample meanwhile.
+        changes: what to do to the engine meanwhile.
+
+    Raises:
+        EngineError: the engine is not ready or is busy.
+        StoreError: the folder cannot be written.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        workload: Workload,
+        folder: Path,
+        meta: Mapping[str, Any],
+        sources: Sequence[Source] = (),
+        changes: Sequence[Change] = (),
+    ) -> None:
+        super().__init__(folder)
+        self.workload = workload
+        self.error: WorkbenchError | None = None
+        self._writer = RunWriter(folder, meta)
+        self._tokens = self._ended = 0
+        self._cancelled = False
+        self._done = threading.Event()
+        try:
+            self._playing: Playing = engine.play(workload, self)
+        except BaseException as error:
+            self._writer.close("failed", str(error))
+            raise
+        zero = self._playing.zero
+        self._sampler = Sampler(sources, self._writer, zero=zero, hz=_SAMPLES_HZ)
+        self._engine = engine
+        since = time.monotonic() - zero
+        self._timers = [threading.Timer(change.at_s - since, self._make, [change]) for change in changes]
+        for timer in self._timers:
+            timer.daemon = True
+            timer.start()
+        self._sampler.start()
+        threading.Thread(target=self._follow, name=f"run {folder.name}", daemon=True).start()
+
+    def rows(self, table: str, rows: list[dict[str, Any]]) -> None:
+        """Take rows of the engine: the run is the engine's sink."""
+        if table == "tokens":
+            self._tokens += sum(row["n"] for row in rows)
+        elif table == "requests":
+            self._ended += len(rows)
+        self._writer.rows(table, rows)
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has ended and is on disk."""
+        return self._done.is_set()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Output tokens that have arrived, and those that the workload asks for."""
+        return self._tokens, sum(request.output_tokens for request in self.workload.requests)
+
+    def add(self, request: Request) -> None:
+        """Play one more request, now."""
+        self._playing.add(request)
+
+    def cancel(self) -> None:
+        """End all requests; what was measured stays."""
+        self._cancelled = True
+        self._playing.cancel()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the run has ended and is on disk; false if it has not after ``timeout_s`` seconds.
+
+        Raises:
+            EngineDiedError: the engine ended in the meantime; what was measured is on disk.
+            StoreError: not everything could be written.
+        """
+        if not self._done.wait(timeout_s):
+            return False
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def _make(self, change: Change) -> None:
+        try:
+            change.do()
+        except WorkbenchError as error:
+            self.error = self.error or error
+
+    def _follow(self) -> None:
+        """Wait for the play to end, then close the books."""
+        try:
+            self._playing.wait()
+        except EngineError as error:
+            self.error = error
+        except Exception as error:  # noqa: BLE001  a thread's exception would be seen by nobody
+            self.error = EngineError(f"run: {type(error).__name__}: {error}")
+        try:
+            for timer in self._timers:
+                timer.cancel()
+            self._sampler.stop()
+            status: EndStatus = "failed" if self.error else "cancelled" if self._cancelled else "complete"
+            engine = self._engine.describe()
+            self._writer.close(status, str(self.error) if self.error else None, engine=engine)
+        except StoreError as error:
+            self.error = self.error or error
+        finally:
+            self._done.set()
