@@ -114,7 +114,8 @@ class Environment:
     def _share(self, start: int, had: int, packages: int) -> float:
         """Collecting counts for the first half of the bar, installing for the second."""
         logged = self._logged(start)
-        collected = len(re.findall(r"^(?:Collecting|Processing|Requirement already satisfied)", logged, re.MULTILINE))
+        first = r"^(?:Collecting|Processing|Obtaining|Requirement already satisfied)"
+        collected = len(re.findall(first, logged, re.MULTILINE))
         added = self._installed() - had if "Installing collected packages" in logged else 0
         return min(max((collected + added) / (2 * packages), 0.0), 1.0)
 

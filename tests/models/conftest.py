@@ -105,30 +105,41 @@ def cache_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(gguf_package: Path, cache_folder: Path):
-    """Start a process that prepares the made-up preset; ``start(wait=True)`` gives its output."""
-    sha256 = hashlib.sha256((gguf_package / "made_up_models/tiny.gguf").read_bytes()).hexdigest()
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(gguf_package)]),
-        "WORKBENCH_CACHE": str(cache_folder),
-    }
+    """Start a process that prepares the made-up preset."""
     started: list[subprocess.Popen[str]] = []
 
-    def begin(*words: str, long: str = "short", name: str = "made-up", **changes: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, name, changes.pop("sha256", sha256), long, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment | changes,
-        )
-        started.append(process)
-        return process
+    def begin(*words: str, **options) -> subprocess.Popen[str]:
+        started.append(_driver(gguf_package, cache_folder, *words, **options))
+        return started[-1]
 
     yield begin
     for process in started:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+def _driver(packages: Path, cache: Path, *words: str, long="short", sha256=None, first=None) -> subprocess.Popen[str]:
+    digest = sha256 or hashlib.sha256((packages / "made_up_models/tiny.gguf").read_bytes()).hexdigest()
+    path = os.pathsep.join(str(part) for part in (first, ROOT, packages) if part)
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, "made-up", digest, long, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path, "WORKBENCH_CACHE": str(cache)},
+    )
+
+
+@pytest.fixture(scope="session")
+def converted(gguf_package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds the made-up preset; copy it, do not change it."""
+    cache = tmp_path_factory.mktemp("converted") / "cache"
+    process = _driver(gguf_package, cache)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, out + err
+    assert "weights 20 of 20" in out
+    return cache
 
 
 @pytest.fixture(scope="session")

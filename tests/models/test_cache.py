@@ -54,6 +54,30 @@ def test_a_copy_is_accepted_after_its_contents_were_compared(tmp_path):
     assert b'"mtime_ns": 1000000000' in (tmp_path / "n" / cache.MANIFEST).read_bytes()
 
 
+def _flip(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+
+@pytest.mark.parametrize(
+    ("damage", "file", "said"),
+    [
+        (lambda path: os.truncate(path, 3), "file", "file has 3 bytes instead of 8"),
+        (_flip, "file", "file has other contents"),
+        (Path.unlink, "file", "file is missing"),
+        (Path.unlink, cache.MANIFEST, "its manifest is missing"),
+        (lambda path: os.truncate(path, 3), cache.MANIFEST, "its manifest cannot be read"),
+    ],
+)
+def test_damage_is_said_and_mended(tmp_path, damage, file, said):
+    folder, _ = _obtain(tmp_path / "m")
+    damage(folder / file)
+    _, told = _obtain(tmp_path / "m")
+    assert said in told[0]
+    assert "making it anew" in told[0]
+    assert (folder / "file").read_text() == "contents"
+    assert not _obtain(tmp_path / "m")[1]
+
+
 @pytest.mark.parametrize("junk", [b"", b"[]", b"null", b'{"recipe": 1}', b'{"recipe": {}, "files": []}', b"\xff"])
 def test_a_manifest_of_nonsense_is_made_anew(tmp_path, junk):
     _obtain(tmp_path / "m")

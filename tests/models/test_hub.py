@@ -90,7 +90,7 @@ def fake_hub(model_folder):
                 file = model_folder / path.rsplit("/", 1)[1]
                 self._reply(file.read_bytes(), ETag=f'"{_oid(file)}"')
 
-        do_HEAD = do_GET
+        do_HEAD = do_GET  # noqa: N815
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

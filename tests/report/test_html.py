@@ -73,7 +73,7 @@ def test_secrets_stay_out(report):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (["x", "--api-key=abc", "--max-num-batched-tokens", "64"], ["x", "--api-key=HIDDEN", "--max-num-batched-tokens", "64"]),
+        (["--api-key=abc", "--max-num-batched-tokens", "64"], ["--api-key=HIDDEN", "--max-num-batched-tokens", "64"]),
         ({"env": {"VLLM_API_KEY": "abc", "HOME": "x"}}, {"env": {"VLLM_API_KEY": "HIDDEN", "HOME": "x"}}),
         ("vllm serve m --api-key abc --max-model-len 9", "vllm serve m --api-key HIDDEN --max-model-len 9"),
         ({"HF_TOKEN": "abc", "max_tokens": 5}, {"HF_TOKEN": "HIDDEN", "max_tokens": 5}),

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import subprocess
-import sys
+import ast
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from workbench.config import SLO
 from workbench.trace import Trace, table_of
+from workbench.ui import charts
 from workbench.ui.charts import (
     Look,
     decimate,
@@ -117,7 +118,8 @@ def test_decimate_survives_nan_and_one_moment():
 def test_a_long_run_fits_and_keeps_its_spike(long_trace, name):
     chart = FACTORIES[name](long_trace)
     data = rows(chart)
-    assert 500 < len(data) <= 2000
+    assert len(data) <= 2000
+    assert len(data) > 500 or name == "scatter"  # whose steps here are of two sizes only
     spike = {"gaps": ("gap", 9000.0), "steps": ("tokens", 5000), "memory": ("mib", 80.0), "queue": ("kv", 99.0),
              "scatter": ("activation_mib", 80.0)}[name]  # fmt: skip
     assert max(row[spike[0]] for row in data if spike[0] in row) == spike[1]
@@ -125,8 +127,7 @@ def test_a_long_run_fits_and_keeps_its_spike(long_trace, name):
         assert max(row["ms"] for row in data if row.get("ms")) == pytest.approx(9000)
     if name == "queue":
         assert max(row["requests"] for row in data if "requests" in row) == 40
-    if name in ("gaps", "steps", "memory"):
-        assert "drawn: the l" in subtitle(chart)  # says that it is thinned
+    assert "drawn: the l" in subtitle(chart)  # says that it is thinned
 
 
 def test_a_look_may_ask_for_fewer_rows(long_trace):
@@ -214,6 +215,13 @@ def test_step_chart_without_a_batch_table_still_has_prefill(trace):
     }
 
 
+def test_bars_are_as_long_as_their_steps(trace):
+    steps = [{"step": n, "start_s": at, "end_s": at + 0.4, "decode_tokens": 1} for n, at in enumerate([0.0, 0.4, 5.0])]
+    look = Look(x_domain=(0.0, 7.2), width=720)  # a pixel is 10 ms
+    bars = [row for row in rows(step_chart(with_rows(trace, steps=steps, batch=[], knobs=[]), look)) if "kind" in row]
+    assert [(bar["t"], bar["t2"]) for bar in bars] == [(0.0, 0.39), (0.4, 0.79), (5.0, 5.39)]
+
+
 def test_step_time_line_breaks_where_the_engine_was_idle(trace):
     steps = [
         {"step": n, "start_s": at, "end_s": at + 0.1, "prefill_tokens": 0, "decode_tokens": 1}
@@ -274,7 +282,8 @@ def test_knob_revisions_are_on_every_time_chart(trace, name):
 
 
 def test_a_revision_that_was_never_applied_is_drawn_where_it_was_sent(trace):
-    knobs = [{"revision": 3, "sent_s": 1.5, "budget": 64, "chunk": 32, "max_running": 8, "policy": "decode_first", "prefill_every": 4}]  # fmt: skip
+    values = {"budget": 64, "chunk": 32, "max_running": 8, "policy": "decode_first", "prefill_every": 4}
+    knobs = [{"revision": 3, "sent_s": 1.5, **values}]
     (rule,) = revisions(with_rows(trace, knobs=knobs)).to_dict("records")
     assert rule == {
         "t": 1.5, "label": "rev 3", "revision": 3, "policy": "decode_first", "budget": 64, "chunk": "32",
@@ -283,7 +292,10 @@ def test_a_revision_that_was_never_applied_is_drawn_where_it_was_sent(trace):
 
 
 @pytest.mark.parametrize("name", FACTORIES)
-@pytest.mark.parametrize(("kind", "label"), [("live", "live CPU"), ("simulated", "simulated, uncalibrated"), ("attached", "attached")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [("live", "live CPU"), ("simulated", "simulated, uncalibrated"), ("attached", "attached")],
+)
 def test_every_chart_says_where_its_numbers_come_from(make_trace, name, kind, label):
     chart = FACTORIES[name](make_trace(kind=kind, output=20))
     assert subtitle(chart).startswith(label)
@@ -406,8 +418,12 @@ def test_axis_helpers():
 
 
 def test_no_widgets_are_imported():
-    code = "import sys, workbench.ui.charts; assert not {'ipywidgets', 'anywidget', 'IPython'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+    files = list(Path(charts.__file__).parent.glob("*.py"))
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert "altair" in names
+    assert not {name.split(".")[0] for name in names} & {"ipywidgets", "anywidget", "IPython", "traitlets"}
 
 
 def test_looks_are_plain_data():

@@ -91,13 +91,14 @@ def baseline(nvml: Nvml, devices: Sequence[Device]) -> dict[str, Reading]:
     return {device.key: nvml.memory(device.key).used for device in devices}
 
 
-def host_sources(pids: Pids) -> list[Source]:
-    """Sources of any engine: what its processes hold, what the machine has left, what the cgroup uses."""
-    found: list[Source] = [
-        ProcessRss("host engine rss", pids),
-        Every(ProcessPss("host engine pss", pids), 1.0),
-        HostMemory(),
-    ]
+def host_sources(pids: Pids, pss_every_s: float | None = None) -> list[Source]:
+    """Sources of any engine: what its processes hold, what the machine has left, what the cgroup uses.
+
+    The exact memory of the processes (PSS) is read only when asked for: it takes long, and disturbs what it reads.
+    """
+    found: list[Source] = [ProcessRss("host engine rss", pids), HostMemory()]
+    if pss_every_s is not None:
+        found.append(Every(ProcessPss("host engine pss", pids), pss_every_s))
     cgroup = cgroup_of()
     if cgroup is not None and cgroup.limit is not None:
         found.append(CgroupUsed(cgroup))

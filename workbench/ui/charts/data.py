@@ -82,8 +82,8 @@ def long_prefills(trace: Trace, long_tokens: int = LONG_PROMPT) -> pd.DataFrame:
     prompts = requests[requests["prompt_tokens"].fillna(0) >= long_tokens].set_index("request")["prompt_tokens"]
     batch = trace.batch
     batch = batch[batch["request"].isin(prompts.index)]
-    steps = timeline(trace).drop_duplicates("step").set_index("step")[["start", "end"]]
-    rows = batch.join(steps, on="step", how="inner").sort_values(["request", "step"], kind="stable")
+    steps = timeline(trace).drop_duplicates("step")[["step", "start", "end"]]
+    rows = batch.merge(steps, on="step").sort_values(["request", "step"], kind="stable")
     columns = ["request", "prompt_tokens", "start", "end", "steps"]
     if len(rows):
         fresh = (rows["request"] != rows["request"].shift()) | (rows["prefill"] != rows["prefill"].shift())
@@ -124,18 +124,27 @@ def revisions(trace: Trace, first_s: float = 0.0) -> pd.DataFrame:
     ).reset_index(drop=True)
 
 
-def bar_ends(steps: pd.DataFrame, look: Look) -> NDArray[np.float64]:
+def hold_s(kept: pd.DataFrame, steps: pd.DataFrame) -> float:
+    """How far a step that stands for its bucket reaches beyond its own end, s: 0 where no step was left out."""
+    span = steps["end"].max() - steps["start"].min()
+    return 3 * float(span) / len(kept) if len(kept) < len(steps) else 0.0
+
+
+def bar_ends(steps: pd.DataFrame, look: Look, reach: float) -> NDArray[np.float64]:
     """Right edges of bars that begin where their steps do, s.
 
-    Wide bars leave a pixel before the next, so that steps can be counted; narrow ones close up to it. Among thinned
-    steps a bar reaches to the next, unless the engine was idle between them.
+    Wide bars leave a pixel before the next, so that steps can be counted; narrow ones close up to it.
+
+    Args:
+        steps: in order.
+        look: of the chart.
+        reach: see :func:`hold_s`.
     """
     start, end = steps["start"].to_numpy(float), steps["end"].to_numpy(float)
     low, high = look.x_domain or (float(start.min()), float(end.max()))
     pixel = (high - low) / look.width
     following = np.append(start[1:], end[-1:])
-    usual = 3 * (end.max() - start.min()) / len(steps)
-    close = (following >= end) & (following - start <= max(usual, 0.0)) | (following - end < pixel)
+    close = following - end < max(reach, pixel)
     edge = np.where(close, np.maximum(following, end), end)
     ends: NDArray[np.float64] = edge + np.where(edge - start > 5 * pixel, -pixel, np.where(close, 0.3 * pixel, 0.0))
     return ends

@@ -54,7 +54,11 @@ def queue_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.Layer
         words.append(f"KV use up to {steps['kv'].max():.0f} %")
     if "preemptions" not in lacking:
         words.append(f"{int(steps['victims'].sum()):,} preemptions")
-    subtitle = [" · ".join(words), *([f"not recorded: {', '.join(lacking)}"] if lacking else [])]
+    subtitle = [" · ".join(words)]
+    if lacking:
+        subtitle.append(f"not recorded: {', '.join(lacking)}")
+    if len(kept) < len(steps):
+        subtitle.append(f"{len(kept):,} of {len(steps):,} steps drawn: the largest of each bucket")
     return finish(
         chart,
         look,

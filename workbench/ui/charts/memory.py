@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from workbench.metrics import MemoryFit, memory_fit
 from workbench.trace import Trace
-from workbench.ui.charts.data import MIB, bar_ends, decimate, known, on_span, timeline
+from workbench.ui.charts.data import MIB, bar_ends, decimate, hold_s, known, on_span, timeline
 from workbench.ui.charts.knobs import RULES, knob_rules
 from workbench.ui.charts.origin import origin, why_missing
 from workbench.ui.charts.theme import SHAPES, Look, finish, message_chart, root_ticks, time_axis, y_axis, zoomable
@@ -39,7 +39,7 @@ def memory_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.Laye
     rows = pd.DataFrame(
         {
             "t": kept["start"].round(4),
-            "t2": bar_ends(kept, look).round(4),
+            "t2": bar_ends(kept, look, hold_s(kept, measured)).round(4),
             "mib": kept["activation_mib"].round(3),
             "tokens": kept["tokens"],
             "step": kept["step"],
@@ -157,11 +157,14 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
             .encode(x=x, y=y)
         )
         words += f" · dashed: peak grows with tokens^{fit.exponent:.2f} (95 % interval {fit.low:.2f} to {fit.high:.2f})"
+    lines = [f"{where} · {words}"]
+    if len(kept) < len(points):
+        lines.append(f"{len(kept):,} steps drawn: the largest peak of each bucket of tokens")
     return finish(
         alt.layer(*layers),
         look,
         name=SCATTER,
-        subtitle=f"{where} · {words}",
+        subtitle=lines,
         description="Points: activation memory peak of a step against the tokens it ran, one shape a setting.",
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.trace import Trace
-from workbench.ui.charts.data import bar_ends, decimate, on_span, timeline
+from workbench.ui.charts.data import bar_ends, decimate, hold_s, on_span, timeline
 from workbench.ui.charts.knobs import RULES, knob_rules
 from workbench.ui.charts.origin import origin, why_missing
 from workbench.ui.charts.theme import (
@@ -24,6 +24,7 @@ from workbench.ui.charts.theme import (
 
 NAME = "Step make-up"
 DECODE, REST, STEP_TIME = "decode", "other prefill", "step time"
+IDLE = 0.05  # s without a step, from which the line breaks
 NAMED = 4  # requests whose prefill has a colour of its own: those with the most prefill
 
 
@@ -128,14 +129,15 @@ def _thin(
     ask = limit
     while True:
         kept = decimate(steps, "start", ["tokens", "ms"], ask)
-        bars, times = _bars(kept, batch, names, look), _times(kept)
+        reach = hold_s(kept, steps)
+        bars, times = _bars(kept, batch, names, look, reach), _times(kept, reach)
         rows = len(bars) + len(times)
         if rows <= limit or ask <= 2:
             return bars, times, len(kept)
         ask = max(2, int(ask * min(0.95, limit / rows)))
 
 
-def _bars(steps: pd.DataFrame, batch: pd.DataFrame, names: list[str], look: Look) -> pd.DataFrame:
+def _bars(steps: pd.DataFrame, batch: pd.DataFrame, names: list[str], look: Look, reach: float) -> pd.DataFrame:
     """Rectangles, decode at the bottom, then the named prefills, then the rest of the step's prefill."""
     inside = batch[batch["step"].isin(steps["step"]) & batch["request"].isin(names) & batch["prefill"].astype(bool)]
     named = inside.pivot_table(index="step", columns="request", values="tokens", aggfunc="sum", fill_value=0)
@@ -145,7 +147,7 @@ def _bars(steps: pd.DataFrame, batch: pd.DataFrame, names: list[str], look: Look
     rest = steps["prefill_tokens"].fillna(0).astype(int).to_numpy() - wide[names].sum(axis=1).to_numpy()
     wide[REST] = np.maximum(rest, 0)
     tops = wide.cumsum(axis=1)
-    ends = bar_ends(steps, look)
+    ends = bar_ends(steps, look, reach)
     parts = [
         pd.DataFrame(
             {
@@ -165,11 +167,11 @@ def _bars(steps: pd.DataFrame, batch: pd.DataFrame, names: list[str], look: Look
     return bars[bars["tokens"] > 0].round({"t": 4, "t2": 4})
 
 
-def _times(steps: pd.DataFrame) -> pd.DataFrame:
-    """The step-time line: level during a step, broken where the engine was idle for longer than a few steps."""
+def _times(steps: pd.DataFrame, reach: float) -> pd.DataFrame:
+    """The step-time line: level during a step, broken where the engine was idle."""
     start, end = steps["start"].to_numpy(), steps["end"].to_numpy()
     following = np.append(start[1:], np.inf)
-    idle = following - end > max(0.05, 3 * (end.max() - start.min()) / len(steps))
+    idle = following - end > max(IDLE, reach)
     on = pd.DataFrame({"t": start, "ms": np.maximum(steps["ms"].to_numpy(), 0.01)})
     close = pd.DataFrame({"t": end[idle], "ms": on["ms"].to_numpy()[idle]})
     off = pd.DataFrame({"t": end[idle] + 1e-4, "ms": np.nan})

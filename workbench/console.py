@@ -1,0 +1,87 @@
+"""What the command line shows while it works: progress on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from workbench.engine.protocol import Progress as Tell
+from workbench.report.table import COLUMNS
+from workbench.run import Run
+from workbench.workload.scenario import Setting
+
+err, out = Console(stderr=True), Console()
+
+
+@contextmanager
+def bars() -> Iterator[Progress]:
+    """Progress bars that stay on screen; in a pipe each line is printed once, when it ends."""
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}", style="dim"),
+        console=err,
+        refresh_per_second=5,
+    ) as progress:
+        yield progress
+
+
+def engine_start(progress: Progress) -> Tell:
+    """A bar for an engine's start; it has no length, since nobody knows how long one takes."""
+    task = progress.add_task("engine start", total=None, note="")
+
+    def tell(_elapsed: float, what: str) -> None:
+        ready = what == "ready"
+        progress.update(task, note=what, total=1 if ready else None, completed=1 if ready else 0)
+
+    return tell
+
+
+def follow(progress: Progress, setting: Setting | None, run: Run) -> None:
+    """Show a run's output tokens as they arrive, until it has ended."""
+    done, total = run.progress
+    task = progress.add_task(setting.name if setting else "run", total=total, note="tokens")
+    while not run.wait(0.1):
+        done, _ = run.progress
+        progress.update(task, completed=done)
+    progress.update(task, completed=run.progress[0], note="recorded")
+
+
+def settings_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """The comparison table of a sweep, with the columns and digits of the report."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    table.add_column("setting", no_wrap=True)
+    for column in COLUMNS:
+        heading = f"{column.heading}, {column.unit}" if column.unit else column.heading
+        table.add_column(heading, justify="left" if column.digits is None else "right")
+    for row in rows:
+        table.add_row(str(row["setting"]), *(column.text(row.get(column.key)) for column in COLUMNS))
+    return table
+
+
+def frame_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str = "") -> Table:
+    """A plain table of dicts."""
+    table = Table(title=title or None, title_justify="left", header_style="bold")
+    for column in columns:
+        table.add_column(column.replace("_", " "), overflow="fold")
+    for row in rows:
+        table.add_row(*(cell(row.get(column)) for column in columns))
+    return table
+
+
+def cell(value: Any) -> str:
+    """A figure as people write it; what was not measured is n/a."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "n/a"
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,123 @@
+"""A scenario under several settings, one after the other: hot on one engine, or with an engine for each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.config import EngineConfig
+from workbench.engine.protocol import Progress
+from workbench.errors import InputError
+from workbench.report.run import ReportRun
+from workbench.run import Run
+from workbench.session import Workbench
+from workbench.workload.scenario import Scenario, Setting
+
+Follow = Callable[[Setting, Run], None]  # returns when the run has ended
+_MOST_SETTINGS = 1000
+
+
+@dataclass(frozen=True)
+class Played:
+    """One setting that has been played.
+
+    Attributes:
+        setting: the knobs, as they were asked for.
+        run: the recorded run.
+        engine_pid: of the engine that it was played on.
+        report: the run as a report takes it.
+    """
+
+    setting: Setting
+    run: Run
+    engine_pid: int | None
+    report: ReportRun
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """One row of ``summary.json``: setting, figures, engine and run folder."""
+        return {
+            "setting": self.setting.name,
+            **self.report.row(),
+            "engine_pid": self.engine_pid,
+            "label": self.run.meta.get("label"),
+            "run": str(self.run.folder),
+        }
+
+
+def grid(values: Mapping[str, Sequence[Any]]) -> tuple[Setting, ...]:
+    """Settings for all combinations of knob values.
+
+    Args:
+        values: knob name (a field of :class:`workbench.workload.scenario.Setting`) to the values it takes.
+
+    Raises:
+        InputError: there are more than a thousand combinations.
+    """
+    names = [name for name, options in values.items() if options]
+    combinations = list(itertools.product(*(values[name] for name in names)))
+    if len(combinations) > _MOST_SETTINGS:
+        raise InputError("settings", len(combinations), f"at most {_MOST_SETTINGS}", "give fewer values")
+    return tuple(
+        Setting(name=" ".join(f"{name} {value}" for name, value in zip(names, combination, strict=True)), **knobs)
+        for combination in combinations
+        if (knobs := dict(zip(names, combination, strict=True)))
+    )
+
+
+def hot(bench: Workbench, scenario: Scenario, settings: Sequence[Setting], follow: Follow) -> Iterator[Played]:
+    """Play the settings on one running engine, without a restart.
+
+    Args:
+        bench: its engine must be ready.
+        scenario: what to play.
+        settings: in this order.
+        follow: waits for each run and shows its progress.
+
+    Raises:
+        EnvelopeError: a setting does not fit the running engine; raised before the first run.
+        EngineDiedError: the engine ended in mid-run.
+    """
+    for setting in settings:
+        setting.knobs(bench.engine.envelope)
+    for setting in settings:
+        yield _play(bench, scenario, setting, follow)
+
+
+def with_restarts(
+    scenario: Scenario,
+    settings: Sequence[Setting],
+    follow: Follow,
+    *,
+    config: EngineConfig,
+    runs: Path | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Played]:
+    """Start an engine for each setting: for budgets above the ceiling, and to compare with what others have to do.
+
+    Args:
+        scenario: what to play.
+        settings: in this order; budget and running cap become start-up fields.
+        follow: waits for each run and shows its progress.
+        config: start-up fields that the settings do not name.
+        runs: parent of the run folders.
+        progress: told how each start goes.
+    """
+    for setting in settings:
+        changed = {"max_num_batched_tokens": setting.budget, "max_num_seqs": setting.max_running}
+        fields = config.model_dump() | {name: value for name, value in changed.items() if value is not None}
+        with Workbench(**fields, runs=runs, slo=scenario.slo) as bench:
+            setting.knobs(bench.config.envelope)
+            bench.start(progress)
+            yield _play(bench, scenario, setting, follow)
+
+
+def _play(bench: Workbench, scenario: Scenario, setting: Setting, follow: Follow) -> Played:
+    knobs, pid = setting.knobs(bench.engine.envelope), bench.engine.pid
+    run = bench.run(scenario, setting=setting)
+    follow(setting, run)
+    run.wait()
+    return Played(setting, run, pid, ReportRun(setting.name, run.trace, knobs, run.slo))
