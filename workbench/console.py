@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -16,7 +17,18 @@ from workbench.report.table import COLUMNS
 from workbench.run import Run
 from workbench.workload.scenario import Setting
 
-err, out = Console(stderr=True), Console()
+_PIPE_WIDTH = 120  # columns where there is no terminal to ask
+_SHORT = {
+    "long_ttft_s": "long TTFT s",
+    "gap_p50_ms": "gap P50 ms",
+    "gap_p99_ms": "P99",
+    "gap_max_ms": "max",
+    "stalls": "stalls",
+    "peak_activation_mib": "peak MiB",
+}
+
+err = Console(stderr=True)
+out = Console() if Console().is_terminal else Console(width=_PIPE_WIDTH)
 
 
 @contextmanager
@@ -57,14 +69,19 @@ def follow(progress: Progress, setting: Setting | None, run: Run) -> None:
 
 
 def settings_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
-    """The comparison table of a sweep, with the columns and digits of the report."""
-    table = Table(title=title, title_justify="left", header_style="bold")
-    table.add_column("setting", no_wrap=True)
-    for column in COLUMNS:
-        heading = f"{column.heading}, {column.unit}" if column.unit else column.heading
-        table.add_column(heading, justify="left" if column.digits is None else "right")
+    """The comparison table of a sweep: the report's columns and digits, in 80 columns of text."""
+    table = Table(
+        title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
+    )
+    table.add_column("budget / chunk / policy", no_wrap=True)
+    figures = [column for column in COLUMNS if column.key in _SHORT]
+    knobs = [column for column in COLUMNS if column.key in ("budget", "chunk", "policy")]
+    knobs.sort(key=lambda column: ("budget", "chunk", "policy").index(column.key))
+    for column in figures:
+        table.add_column(_SHORT[column.key], justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(str(row["setting"]), *(column.text(row.get(column.key)) for column in COLUMNS))
+        setting = " / ".join(column.text(row.get(column.key)) for column in knobs)
+        table.add_row(setting, *(column.text(row.get(column.key)) for column in figures))
     return table
 
 

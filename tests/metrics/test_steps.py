@@ -42,6 +42,7 @@ def test_the_fit_follows_the_upper_envelope_of_prefill_and_decode_together(trace
         row["prefill_tokens"], row["decode_tokens"] = row["prefill_tokens"] - 4, 4
     fit = memory_fit(trace(steps=steps))
     assert fit.exponent == pytest.approx(1)
+    assert fit.bytes_at(512) == pytest.approx(512_000)
     assert fit.n == 4
     assert fit.steps == len(good + low)
 

@@ -97,6 +97,12 @@ def test_requests_that_were_never_sent_take_no_time(trace):
     assert found["nulls"]["requests.status"] == {"share": 0.5, "why": "still going on"}
 
 
+def test_no_rate_without_time(trace):
+    row = {"request": "a", "planned_s": 1.0, "sent_s": 1.0, "done_s": 1.0, "status": "error"}
+    found = summary(trace(requests=[row]), SLO())
+    assert (found["duration_s"], found["goodput_per_s"], found["output_tokens_per_s"]) == (0, None, None)
+
+
 def test_preemptions_are_counted_by_victim(trace):
     steps = [{"step": 1, "preempted": ["a", "b"]}, {"step": 2, "preempted": []}, {"step": 3, "preempted": ["a"]}]
     assert summary(trace(steps=steps), SLO())["preemptions"] == 3

@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -98,6 +100,27 @@ def test_killed_in_mid_conversion_then_resumed(start, cache_folder):
     out = _finish(start())
     assert "folder" in out
     assert not _temporary(cache_folder)
+
+
+def test_the_child_ends_with_its_parent_even_while_it_prints_nothing(gguf_package, tmp_path):
+    root = Path(convert.__file__).resolve().parents[2]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            convert.__name__,
+            gguf_package / "made_up_models/tiny.gguf",
+            tmp_path / "out",
+            "--guarded",
+        ],
+        stdin=subprocess.DEVNULL,  # closed, as when the parent is gone
+        stdout=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert not (tmp_path / "out/model.safetensors").exists()
 
 
 def test_interrupted_conversion_leaves_nothing(start, cache_folder):

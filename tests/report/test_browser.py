@@ -104,7 +104,7 @@ def test_is_readable_without_javascript(report, open_page):
     assert page.locator("figure .plot > svg").count() == 13
     for name, figure in charts(page).items():
         expected = {"gaps": "decode", "steps": "prefill", "memory": "memory"}[name.split("-")[0]]
-        assert near(figure.screenshot(), COLOURS[expected], slack=40) > 40, name
+        assert near(figure.screenshot(), COLOURS[expected]) > 40, name
     assert page.locator(".scripted").first.is_hidden()
 
 
@@ -114,7 +114,7 @@ def test_follows_a_dark_theme(report, open_page, java_script):
     png = page.locator("figure[data-chart=gaps-0]").screenshot()
     assert near(png, DARK_GROUND, slack=3) > 20_000
     assert near(png, (255, 255, 255), slack=3) < 500
-    assert near(png, (86, 180, 233), slack=40) > 40  # decode, the lighter Okabe-Ito blue
+    assert near(png, (86, 180, 233)) > 40  # decode, the lighter Okabe-Ito blue
 
 
 def test_prints(report, open_page):
@@ -150,4 +150,6 @@ def test_markup_in_names_stays_text(make_trace, open_page, tmp_path):
     assert opened.page.title() == evil
     assert opened.page.locator("h1").inner_text() == evil
     assert opened.page.locator("img").count() == 0
-    assert opened.page.locator("figure[data-chart=steps-0] svg").get_by_text(evil[:20]).count() == 1
+    for name in ("gaps-0", "steps-0"):  # the origin in the heading, the request in the legend
+        texts = opened.page.locator(f"figure[data-chart={name}] svg text").all_text_contents()
+        assert sum(evil[:20] in text for text in texts) >= 2, name

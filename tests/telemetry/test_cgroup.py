@@ -3,7 +3,7 @@
 import pytest
 
 from workbench.telemetry.cgroup import cgroup_of
-from workbench.telemetry.host import CgroupUsed
+from workbench.telemetry.host import CgroupMemory
 
 
 @pytest.fixture
@@ -32,7 +32,11 @@ def test_v2(tree):
     files = {"a/b/memory.current": 700, "a/b/memory.max": "max", "a/memory.max": 1000, "a/memory.current": 900}
     found, mount = tree("0::/a/b\n", files)
     assert (found.version, found.limit, found.limit_path) == (2, 1000, mount / "a" / "memory.max")
-    assert CgroupUsed(found).read().bytes == 700
+    assert CgroupMemory(found).read().bytes == 700
+    limit = CgroupMemory(found, "limit")
+    assert (limit.name, limit.read().bytes) == ("host cgroup limit", 1000)
+    (mount / "a" / "memory.max").write_text("max\n")
+    assert limit.read().note == "n/a (this cgroup has no limit any more)"
 
 
 def test_the_least_limit_counts(tree):
@@ -43,6 +47,7 @@ def test_the_least_limit_counts(tree):
 def test_v2_without_limit(tree):
     found, _ = tree("0::/a\n", {"a/memory.current": 700, "a/memory.max": "max"})
     assert (found.limit, found.limit_path) == (None, None)
+    assert CgroupMemory(found, "limit").read().note == "n/a (this cgroup has no limit)"
 
 
 V1 = "9:name=systemd:/\n4:cpu,memory:{}\n0::/\n"
@@ -63,7 +68,7 @@ def test_v1_in_a_container_whose_mount_begins_at_its_own_cgroup(tree):
     files = {"memory.usage_in_bytes": 700, "memory.limit_in_bytes": 1000}
     found, _ = tree(V1.format("/docker/abc"), files, kind="cgroup", root="/docker/abc", options="rw,memory")
     assert found.limit == 1000
-    assert CgroupUsed(found).read().bytes == 700
+    assert CgroupMemory(found).read().bytes == 700
 
 
 def test_a_mount_that_begins_above_its_own_cgroup(tree):
@@ -80,11 +85,11 @@ def test_a_path_above_the_mount(tree):
 def test_no_memory_cgroup(tree, tmp_path):
     assert tree("0::/\n", {"cgroup.procs": ""})[0] is None
     assert cgroup_of(proc=tmp_path / "nowhere") is None
-    assert CgroupUsed(None).read().note == "n/a (no memory cgroup here)"
+    assert CgroupMemory(None).read().note == "n/a (no memory cgroup here)"
 
 
 def test_here():
     found = cgroup_of()
     if found is None:
         pytest.skip("this machine has no memory cgroup")
-    assert CgroupUsed(found).read().bytes > 0
+    assert CgroupMemory(found).read().bytes > 0

@@ -2,8 +2,8 @@
 
 import pytest
 
+from workbench.telemetry.answers import Device
 from workbench.telemetry.cuda_visible import visible
-from workbench.telemetry.device import Device
 from workbench.telemetry.reading import Reading
 
 
@@ -101,10 +101,3 @@ def test_numbers_of_different_gpus_are_a_guess(value, order, guess):
     devices = [gpu(0, "GPU-aa11", "H100"), gpu(1, "GPU-bb22", "L4")]
     notes = seen(devices, value, **({"CUDA_DEVICE_ORDER": order} if order else {}))[1]
     assert any("the order is a guess" in note for note in notes) == guess
-
-
-def test_value_written_with_uuids():
-    found = visible(
-        [*PLAIN[:2], Device("index:2", "nvml:2", 2, None, "H100", Reading(1))], {"CUDA_VISIBLE_DEVICES": "1,0"}
-    )
-    assert found.value == "GPU-ab22,GPU-aa11"

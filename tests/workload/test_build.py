@@ -122,6 +122,22 @@ def test_a_stream_more_leaves_the_others_as_they_were(tokenizer_path):
     assert chats == [(r.request, r.arrival_s, r.prompt_tokens) for r in alone]
 
 
+def test_two_streams_alike_do_not_move_in_step(tokenizer_path):
+    lengths = {"kind": "uniform", "min": 9, "max": 99}
+    arrivals = {"kind": "poisson", "rate": 1, "count": 8}
+    one, two = (stream(name, arrivals=arrivals, prompt=lengths) for name in ("one", "two"))
+    made = build_workload(scenario(one, two), tokenizer_path, 400).requests
+    of = {n: [(r.arrival_s, r.prompt_tokens) for r in made if r.class_name == n] for n in ("one", "two")}
+    assert not {arrival for arrival, _ in of["one"]} & {arrival for arrival, _ in of["two"]}
+    assert [n for _, n in of["one"]] != [n for _, n in of["two"]]
+
+
+def test_a_trace_starts_when_its_stream_does(tokenizer_path, tmp_path):
+    late = trace(tmp_path, (500, 10, 5, []), (1500, 10, 5, []), speed=2) | {"start_s": 30}
+    made = build_workload(scenario(late), tokenizer_path, 400).requests
+    assert [r.arrival_s for r in made] == [30, 30.5]
+
+
 def test_fixed_concurrency_is_passed_on(tokenizer_path):
     closed = stream(arrivals={"kind": "concurrency", "in_flight": 2, "count": 5}, start_s=3)
     made = build_workload(scenario(closed), tokenizer_path, 400)

@@ -113,6 +113,7 @@ class LiveEngine:
             raise
         self.startup_s = time.monotonic() - begun
         self._state = "ready"
+        tell(self.startup_s, "ready")
 
     def stop(self) -> None:
         """End the engine; nothing of it is left."""

@@ -15,6 +15,7 @@ _DECIMALS = re.compile(r"(\.\d\d)\d+")
 _FONT = re.compile(r' font-family="[^"<>]*"')
 _ID = re.compile(r'(\bid="|url\(#)')
 _PATH = re.compile(r'<path (?:transform="translate\(([^,")]*),([^,")]*)\)" )?d="([^"<>]*)"([^<>]*)/>')
+_FADED = re.compile(r'(?<!-)opacity="(?!1")')  # of a group it is another thing than of each of its marks
 _FEW = 4  # a run of fewer equal marks stays as it is
 
 
@@ -42,7 +43,7 @@ def _share(text: str, prefix: str) -> str:
     """Draw each run of equal marks as one symbol that is used again and again."""
     out, symbols, at = [], dict[str, str](), 0
     for run in _runs(list(_PATH.finditer(text))):
-        if len(run) < _FEW:
+        if len(run) < _FEW or _FADED.search(run[0][4]):
             continue
         out.append(text[at : run[0].start()])
         out.append(f"<g{run[0][4]}>{''.join(map(_use(symbols, prefix), run))}</g>")

@@ -1,6 +1,6 @@
 """Telemetry: device memory through NVML, host memory, and the thread that samples them."""
 
-from workbench.telemetry.nvml import Nvml
+from workbench.telemetry.devices import Nvml
 from workbench.telemetry.reading import Every, Reading, Source
 from workbench.telemetry.sampler import Sampler
 from workbench.telemetry.sources import baseline, cuda_devices, device_sources, host_sources

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.telemetry.device import Device
+from workbench.telemetry.answers import Device
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
@@ -28,11 +28,6 @@ class Visible:
 
     devices: tuple[Device, ...]
     notes: tuple[str, ...] = ()
-
-    @property
-    def value(self) -> str:
-        """The variable written with UUIDs, which name the same devices under every order."""
-        return ",".join(device.uuid or str(device.index) for device in self.devices)
 
 
 def visible(devices: Sequence[Device], environ: Mapping[str, str]) -> Visible:

@@ -12,10 +12,9 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Literal
 
-import psutil
-
-from workbench.telemetry.cgroup import Cgroup, cgroup_of
+from workbench.telemetry.cgroup import Cgroup
 from workbench.telemetry.reading import Reading
 
 PROC = Path("/proc")
@@ -26,7 +25,9 @@ Pids = Iterable[int] | Callable[[], Iterable[int]]
 
 def session_pids(session: int, proc: Path = PROC) -> list[int]:
     """List the live processes of a session: those of an engine that was started as the session's leader."""
-    found = []
+    found: list[int] = []
+    if session <= 0:  # an engine that has not started; session 0 is the kernel's, and that of init in a container
+        return found
     for entry in os.scandir(proc):
         if entry.name.isdigit():
             try:
@@ -176,7 +177,9 @@ class HostMemory:
         field: ``available``, what can be had without swapping, or ``used``, the total less that.
     """
 
-    def __init__(self, name: str = "host available", field: str = "available", proc: Path = PROC) -> None:
+    def __init__(
+        self, name: str = "host available", field: Literal["available", "used"] = "available", proc: Path = PROC
+    ) -> None:
         self._name, self._field, self._path = name, field, proc / "meminfo"
         self._files = _OpenFiles()
 
@@ -202,33 +205,30 @@ def _kib(text: bytes, key: bytes) -> int | None:
     return None if at < 0 else int(text[at + len(key) :].split(maxsplit=1)[0]) * 1024
 
 
-class CgroupUsed:
-    """Bytes that a memory cgroup uses, file cache included (so it may stand at the limit without harm).
+class CgroupMemory:
+    """What a memory cgroup uses, file cache included (so it may stand at the limit without harm), or may use.
 
     Args:
         cgroup: where it is; None reads as n/a.
-        name: what the line is called.
+        field: ``used``, or ``limit``, the least of its own limit and those above it when it was found.
     """
 
-    def __init__(self, cgroup: Cgroup | None, name: str = "host cgroup used") -> None:
-        self._cgroup, self._name = cgroup, name
+    def __init__(self, cgroup: Cgroup | None, field: Literal["used", "limit"] = "used") -> None:
+        self._cgroup, self._field = cgroup, field
         self._files = _OpenFiles()
 
     @property
     def name(self) -> str:
         """What the line is called."""
-        return self._name
+        return f"host cgroup {self._field}"
 
     def read(self) -> Reading:
-        """Read the usage."""
-        if self._cgroup is None:
+        """Read the usage or the limit."""
+        cgroup = self._cgroup
+        if cgroup is None:
             return Reading.missing("no memory cgroup here")
-        usage = self._cgroup.usage
-        return Reading(int(self._files.read(0, lambda: usage)))
-
-
-def host_total() -> int:
-    """Bytes of memory that this process may count on: the machine's, or its cgroup's limit when that is less."""
-    cgroup = cgroup_of()
-    total = int(psutil.virtual_memory().total)
-    return total if cgroup is None or cgroup.limit is None else min(total, cgroup.limit)
+        path = cgroup.usage if self._field == "used" else cgroup.limit_path
+        if path is None:
+            return Reading.missing("this cgroup has no limit")
+        text = self._files.read(0, lambda: path).strip()
+        return Reading.missing("this cgroup has no limit any more") if text == b"max" else Reading(int(text))

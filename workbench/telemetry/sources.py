@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from workbench.telemetry.answers import Device
 from workbench.telemetry.cgroup import cgroup_of
 from workbench.telemetry.cuda_visible import visible
-from workbench.telemetry.device import Device
-from workbench.telemetry.host import CgroupUsed, HostMemory, Pids, ProcessPss, ProcessRss
-from workbench.telemetry.nvml import Nvml
+from workbench.telemetry.devices import Nvml
+from workbench.telemetry.host import CgroupMemory, HostMemory, Pids, ProcessPss, ProcessRss
 from workbench.telemetry.reading import Every, Reading, Source
 
 Baseline = Mapping[str, Reading]  # ``used`` of each device before the engine started, by the device's key
@@ -101,7 +101,7 @@ def host_sources(pids: Pids, pss_every_s: float | None = None) -> list[Source]:
         found.append(Every(ProcessPss("host engine pss", pids), pss_every_s))
     cgroup = cgroup_of()
     if cgroup is not None and cgroup.limit is not None:
-        found.append(CgroupUsed(cgroup))
+        found += [CgroupMemory(cgroup), Every(CgroupMemory(cgroup, "limit"), 1.0)]
     return found
 
 

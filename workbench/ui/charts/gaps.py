@@ -124,7 +124,14 @@ def _points(kept: pd.DataFrame, y: alt.Y, look: Look) -> alt.Chart:
     return (
         alt.Chart(rows)
         .mark_point(
-            color=look.palette.decode, filled=False, strokeWidth=1.1, size=16, strokeOpacity=0.8, clip=True, aria=False
+            color=look.palette.decode,
+            filled=False,
+            strokeWidth=1.1,
+            size=16,
+            opacity=1,
+            strokeOpacity=0.8,
+            clip=True,
+            aria=False,
         )
         .encode(
             x=time_axis("t", look),
@@ -178,6 +185,7 @@ def _stalls(marked: pd.DataFrame, y: alt.Y, look: Look) -> list[alt.Chart]:
             shape="diamond",
             size=55,
             strokeWidth=1.3,
+            opacity=1,
             clip=True,
             aria=False,
         ).encode(x=time_axis("t", look)),

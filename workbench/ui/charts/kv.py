@@ -127,7 +127,13 @@ def _crosses(losses: pd.DataFrame, look: Look) -> alt.Chart:
     return (
         alt.Chart(rows)
         .mark_point(
-            shape="M-1,-1L1,1M1,-1L-1,1", color=look.palette.alert, strokeWidth=2, size=60, clip=True, aria=False
+            shape="M-1,-1L1,1M1,-1L-1,1",
+            color=look.palette.alert,
+            strokeWidth=2,
+            size=60,
+            opacity=1,
+            clip=True,
+            aria=False,
         )
         .encode(
             x=time_axis("t", look),

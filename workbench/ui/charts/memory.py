@@ -127,7 +127,14 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
     dots = (
         alt.Chart(kept.round({"activation_mib": 3, "ms": 2}))
         .mark_point(
-            color=look.palette.memory, filled=False, strokeWidth=1.6, strokeOpacity=0.9, size=46, clip=True, aria=False
+            color=look.palette.memory,
+            filled=False,
+            strokeWidth=1.6,
+            opacity=1,
+            strokeOpacity=0.9,
+            size=46,
+            clip=True,
+            aria=False,
         )
         .encode(
             x=x,

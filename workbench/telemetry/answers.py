@@ -49,7 +49,7 @@ class Device:
     """A GPU, or one MIG instance of it, as it was when it was listed.
 
     Attributes:
-        key: what :class:`Nvml` finds it by: its UUID, or ``index:N`` when the UUID is not given out.
+        key: what it is found by in every query: its UUID, or ``index:N`` when the UUID is not given out.
         label: short name for charts, in NVML's own order: ``nvml:0``, ``nvml:0/mig1``.
         index: NVML's index of the GPU (of the parent, for a MIG instance).
         uuid: UUID, or None with the reason in ``notes``.
