@@ -50,7 +50,7 @@ def test_what_a_folder_lacks_is_named(model_folder, lost, named):
     ("contents", "said"),
     [
         (b"", "cut short"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "Git LFS pointer"),
+        (b"version https://lfs.example/spec/v1\noid sha256:0\nsize 9\n", "Git LFS pointer"),
         (b"\x05\0\0\0\0\0\0\0nope!", "header cannot be read"),
         (b"\xff\xff\xff\xff\xff\xff\xff\x7fxx", "cut short"),
     ],
@@ -99,7 +99,7 @@ def test_positions_are_found_where_families_keep_them():
         ("./nope", "check the path"),
         ("~/nope-nope", "check the path"),
         ("a/b/c", "org/name"),
-        ("https://huggingface.co/a/b", "org/name"),
+        ("https://hub.example/a/b", "org/name"),
         ("x" * 5000, "path"),
         ("/no/such.gguf", "check the path"),
     ],

@@ -141,7 +141,7 @@ def test_markup_in_names_stays_text(make_trace, open_page, tmp_path):
         else table
         for name, table in trace.tables.items()
     }
-    trace = type(trace)(renamed, dict(trace.meta) | {"note": evil, "origin": evil})
+    trace = type(trace)(renamed, dict(trace.meta) | {"note": evil, "label": evil})
     run = ReportRun(evil, trace, {"policy": evil, "budget": 1024, "chunk": 0}, SLO())
     path = write_report(tmp_path / "evil.html", [run], title=evil, question=evil, reproduce=evil)
     assert verify_report(path, [run]) == []

@@ -133,7 +133,7 @@ def synthetic_trace(
     tables["tokens"] = join_engine_stamps(tables["tokens"], tables["batch"], tables["steps"])
     origin = {"live": "live CPU", "simulated": "simulated, uncalibrated", "attached": "attached"}[kind]
     meta = {
-        "origin": origin,
+        "label": origin,
         "status": "complete",
         "seed": 7,
         "scenario": "chat_and_long",

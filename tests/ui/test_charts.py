@@ -71,7 +71,7 @@ def long_run(steps=20_000, spike_at=12_345):
         token.append({"request": "a", "index": n, "n": 1, "client_s": now})
     tables = {name: table_of(name, []) for name in ("requests", "batch", "memory", "knobs")}
     return Trace(
-        tables | {"steps": table_of("steps", step), "tokens": table_of("tokens", token)}, {"origin": "live CPU"}
+        tables | {"steps": table_of("steps", step), "tokens": table_of("tokens", token)}, {"label": "live CPU"}
     )
 
 

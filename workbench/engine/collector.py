@@ -20,6 +20,8 @@ from workbench.trace import Sink
 # vLLM makes "cmpl-<ours>-<prompt index>-<8 random characters>" of the id that we send.
 _INTERNAL_ID = re.compile(r"^(?:cmpl-|chatcmpl-)?(?P<ours>.+?)(?:-\d+)?-[0-9a-zA-Z]{8}$")
 _POLL_MS = 50
+_QUIET_S = 0.12  # without a step after which a run's last one is taken to be in
+_SEND_MS = 2000  # a scheduler that has just been built may still be connecting
 _LATE_S = 1.0  # how long a step waits for its worker's record
 
 
@@ -35,6 +37,7 @@ class Collector:
         self._knobs: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
         self._records.set(zmq.RCVHWM, 0)
         self._knobs.set(zmq.LINGER, 0)
+        self._knobs.set(zmq.SNDTIMEO, _SEND_MS)
         self._records.bind(wire.endpoint(folder, wire.RECORDS))
         self._knobs.bind(wire.endpoint(folder, wire.KNOBS))
         self._decoder = msgspec.msgpack.Decoder(wire.Record)
@@ -57,7 +60,11 @@ class Collector:
         self._thread.start()
 
     def send_knobs(self, revision: int, knobs: Knobs) -> None:
-        """Send knobs to the scheduler; they act on its next step."""
+        """Send knobs to the scheduler; they act on its next step.
+
+        Raises:
+            zmq.Again: no scheduler has connected.
+        """
         change = wire.KnobChange(
             revision=revision,
             budget=knobs.budget,
@@ -67,7 +74,7 @@ class Collector:
             prefill_every=knobs.prefill_every,
         )
         with self._lock:
-            self._knobs.send(self._encoder.encode(change), zmq.NOBLOCK)
+            self._knobs.send(self._encoder.encode(change))
             self._unapplied.append((revision, time.monotonic(), knobs))
             self._emit("knobs", [self._knob_row(*self._unapplied[-1])])
 
@@ -94,16 +101,15 @@ class Collector:
 
     def _settle(self) -> None:
         """Wait until the records of the last steps are in: an engine at rest sends nothing for a while."""
-        deadline = time.monotonic() + _LATE_S
-        while time.monotonic() < deadline:
-            if time.monotonic() - self.last_step_s > 3 * _POLL_MS / 1000 and not self._steps:
+        begun = time.monotonic()
+        while (now := time.monotonic()) < begun + _LATE_S:
+            if now - max(begun, self.last_step_s) > _QUIET_S and not self._steps:
                 return
             time.sleep(0.01)
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            if not self._records.poll(_POLL_MS):
-                continue
+            self._records.poll(_POLL_MS)  # then flush in any case: a step may be waiting for a record that never comes
             with self._lock:
                 try:
                     while True:

@@ -105,7 +105,7 @@ def kind_of(error: BaseException) -> str:
         return "space the disk is full"
     if status:
         return f"answer {status}"
-    if names and {"TransportError", "ConnectionError", "TimeoutError", "OfflineModeIsEnabled"} & set(names):
+    if {"TransportError", "ConnectionError", "TimeoutError", "OfflineModeIsEnabled"} & set(names):
         return f"unreachable {type(error).__name__}"
     return type(error).__name__
 

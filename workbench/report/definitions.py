@@ -22,8 +22,8 @@ def definitions() -> list[tuple[str, str]]:
         ("prefill, decode", "Prefill computes the tokens of a prompt; decode makes one new token for each stream."),
         (
             "activation peak",
-            "Peak memory of a step minus what was in use before it: torch’s allocator on CUDA, the resident high-water "
-            "mark of the worker on CPU.",
+            "What a step needed and gave back: its peak minus what was in use before or after it, whichever is more. "
+            "Torch’s allocator on CUDA, the resident high-water mark of the worker on CPU.",
         ),
         ("policy", settings["policy"]),
         ("budget", settings["budget"]),

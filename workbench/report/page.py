@@ -103,7 +103,7 @@ def chart_sections(runs: Sequence[ReportRun], tick: Callable[[str], None]) -> li
     tick("memory against tokens")
     scatter = memory_scatter({run.label: run.trace for run in runs}, replace(WIDE, height=300))
     memory.append(_figure("memory-scatter", scatter))
-    note = "What a step needed beyond what was there before it. On square-root axes a proportion is a straight line."
+    note = "What a step needed and gave back. On square-root axes a proportion is a straight line."
     found.append(Section("memory", "Memory", note, (), memory, wide=True))
     if alone:
         queue = each("queue", lambda run, look: queue_chart(run.trace, look), base)

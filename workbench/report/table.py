@@ -63,12 +63,12 @@ class Cell:
 
 
 def cells(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[Cell]:
-    """The cells of ``row``, with bars on one linear scale over all ``rows``."""
+    """The cells of ``row``, with bars on one linear scale over all ``rows`` (none for a single row)."""
     out = []
     for column in COLUMNS:
         value = plain(row.get(column.key))
         bar = None
-        if column.bar and value is not None:
+        if column.bar and value is not None and len(rows) > 1:
             top = max(plain(r.get(column.key)) or 0 for r in rows)
             bar = round(100 * value / top, 2) if top else 0.0
         out.append(Cell(column, value, column.text(value), bar))

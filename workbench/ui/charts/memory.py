@@ -22,7 +22,7 @@ MISSING = "No memory peak per step"
 
 
 def memory_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerChart:
-    """Activation peak of every step against time, MiB: what the step needed beyond what was there before it.
+    """Activation peak of every step against time, MiB: what the step needed and gave back.
 
     Args:
         trace: the run.

@@ -11,11 +11,11 @@ _BECAUSE = {
 
 
 def origin(trace: Trace) -> str:
-    """The label of a trace: "live CPU", "live GPU", "simulated, uncalibrated", ... from ``meta["origin"]``.
+    """The label of a trace: "live CPU", "live GPU", "simulated, uncalibrated", ... from ``meta["label"]``.
 
     A run that did not complete says so behind it.
     """
-    label = str(trace.meta.get("origin") or "origin not stated")
+    label = str(trace.meta.get("label") or "origin not stated")
     status = str(trace.meta.get("status") or "complete")
     return label if status == "complete" else f"{label}, run {status}"
 
