@@ -56,6 +56,13 @@ def test_knobs_may_be_the_configuration(make_trace):
     assert run.row()["budget"] == 64
 
 
+def test_knobs_are_taken_from_the_run_when_none_are_given(make_trace):
+    moved = ReportRun("a", make_trace(budget=512, chunk=64, output=5, second_revision=True), {}, SLO()).row()
+    assert (moved["policy"], moved["budget"], moved["chunk"]) == ("chunked", "several", 64)
+    attached = ReportRun("b", make_trace(kind="attached", output=5), {}, SLO()).row()
+    assert (attached["policy"], attached["budget"], attached["chunk"]) == (None, None, None)
+
+
 def test_an_attached_run_has_a_report_that_says_what_is_missing(make_trace, tmp_path):
     run = ReportRun("theirs", make_trace(output=30, kind="attached"), {}, SLO())
     text = write_report(tmp_path / "r.html", [run], title="t", question="q").read_text(encoding="utf-8")

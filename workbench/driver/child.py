@@ -1,52 +1,82 @@
-"""The driver's child process: ``python -m workbench.driver.child``. Orders on stdin, rows over ZMQ.
+"""The driver's child process: ``python -m workbench.driver.child FOLDER``. Orders on stdin, rows over ZMQ.
 
-It ends when stdin closes, so it never outlives the workbench.
+It ends when stdin closes, so it never outlives the workbench, and it takes the folder of the rows socket with it: a
+workbench that was killed cannot.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import resource
+import shutil
 import signal
 import sys
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import msgspec
 import zmq
 
-from workbench.driver.messages import Add, Begin, Cancel, Done, Failed, Order, Report, Target
+from workbench.driver.messages import Add, Begin, Cancel, Done, Failed, Item, Order, Plan, Report, Target, rows_address
 from workbench.driver.player import Player
+
+_GRACE_S = 1.0  # for cancelled plays to report, once stdin has closed
+_LINGER_MS = 500  # for their rows to leave; with the workbench dead nobody takes them
+# vLLM closes an idle connection after 5 s (VLLM_HTTP_TIMEOUT_KEEP_ALIVE). A request that is sent at that moment fails,
+# so the client gives the connection up first.
+_KEEP_ALIVE_S = 2.0
 
 _decode = msgspec.msgpack.Decoder(Order).decode
 
 
 class Child:
-    """Reads orders and runs plays until stdin closes."""
+    """Reads orders and runs plays until stdin closes.
 
-    def __init__(self) -> None:
+    Args:
+        address: ZMQ address for the rows.
+    """
+
+    def __init__(self, address: str) -> None:
         self._encode = msgspec.msgpack.Encoder().encode
+        self._planned: dict[int, list[Item]] = {}
         self._plays: dict[int, Player] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._rows: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
+        self._rows.set(zmq.SNDHWM, 0)  # rows are the measurement: none is dropped, memory bounds them
+        self._rows.set(zmq.LINGER, _LINGER_MS)
+        self._rows.connect(address)
 
     async def run(self) -> None:
         """Serve until the workbench goes away."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._hear)
         reader = asyncio.StreamReader(limit=1 << 30)
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        try:
+            await self._serve(reader)
+        except Exception as error:  # noqa: BLE001  the workbench must hear of it: nobody sees this process
+            self._fail(error)
+        finally:
+            self._rows.close()
+
+    async def _serve(self, reader: asyncio.StreamReader) -> None:
         target = await self._next(reader)
         if not isinstance(target, Target):
             return
-        self._rows: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
-        self._rows.set(zmq.SNDHWM, 0)  # rows are the measurement: none is dropped, memory bounds them
-        self._rows.set(zmq.LINGER, 0)
-        self._rows.connect(target.rows)
         # No limit on connections and none on time: a queue in the client would hide the queue in the server.
         async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, force_close=False), timeout=aiohttp.ClientTimeout(total=None)
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S),
+            timeout=aiohttp.ClientTimeout(total=None),
         ) as session:
             while (order := await self._next(reader)) is not None:
                 self._obey(order, session, target)
             for player in self._plays.values():
                 player.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=_GRACE_S)
 
     async def _next(self, reader: asyncio.StreamReader) -> Order | None:
         try:
@@ -57,24 +87,38 @@ class Child:
 
     def _obey(self, order: Order, session: aiohttp.ClientSession, target: Target) -> None:
         match order:
+            case Plan():
+                self._planned.setdefault(order.play, []).append(order.item)
             case Begin():
-                self._plays[order.play] = Player(session, target, order, self._report)
-                task = asyncio.create_task(self._play(order.play))
+                gc.freeze()  # the workload lives as long as the play: collections need not walk it
+                items = self._planned.pop(order.play, [])
+                player = self._plays[order.play] = Player(session, target, order.play, items, self._report)
+                task = asyncio.create_task(self._play(player, order))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
             case Add() if order.play in self._plays:
                 self._plays[order.play].add(order.item)
-            case Cancel() if order.play in self._plays:
-                self._plays[order.play].cancel()
+            case Cancel():
+                self._planned.pop(order.play, None)
+                if order.play in self._plays:
+                    self._plays[order.play].cancel()
 
-    async def _play(self, play: int) -> None:
+    async def _play(self, player: Player, order: Begin) -> None:
         try:
-            await self._plays[play].run()
-        except Exception as error:  # noqa: BLE001  the workbench must hear of it: nobody sees this process
-            self._report(Failed(f"{type(error).__name__}: {error}"))
+            await player.run(order.zero, order.concurrency)
+        except Exception as error:  # noqa: BLE001  as above
+            self._fail(error)
         finally:
-            del self._plays[play]
-            self._report(Done(play))
+            del self._plays[order.play]
+            gc.unfreeze()
+            self._report(Done(order.play))
+
+    def _hear(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Report what asyncio would only log."""
+        self._fail(context.get("exception") or RuntimeError(context["message"]))
+
+    def _fail(self, error: BaseException) -> None:
+        self._report(Failed(f"{type(error).__name__}: {error}"))
 
     def _report(self, report: Report) -> None:
         self._rows.send(self._encode(report), zmq.NOBLOCK)
@@ -83,8 +127,15 @@ class Child:
 def main() -> None:
     """Entry point of the child."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.freeze()  # what is loaded now lives for ever; collections then look at plays only
-    asyncio.run(Child().run())
+    folder = Path(sys.argv[1])
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each stream is a file; 1,024 is a common default
+    try:
+        asyncio.run(Child(rows_address(folder)).run())
+    finally:
+        zmq.Context.instance().term()  # waits for the rows to leave, for as long as their linger allows
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

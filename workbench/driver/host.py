@@ -1,9 +1,10 @@
-"""The workbench's handle on the driver's child, and on the plays that it runs."""
+"""The workbench's handle on the driver's child, and the thread that follows a play."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,76 +18,32 @@ import msgspec
 import zmq
 
 from workbench.driver.messages import (
-    Add,
     Begin,
     Cancel,
     Done,
     Failed,
-    Item,
     Order,
+    Plan,
     Report,
     Rows,
     Target,
-    TokenRow,
     frame,
     rows_address,
 )
-from workbench.errors import EngineError
+from workbench.driver.play import Play, item_of
+from workbench.errors import EngineError, WorkbenchError
 from workbench.trace import Sink
-from workbench.workload.request import Request, Workload
+from workbench.workload.request import Workload
+
+__all__ = ["DriverProcess", "Play"]
 
 _LEAD_S = 0.05  # between the order and the play's zero, so that the first arrival is not late
 _POLL_MS = 100
-_QUIET_S = 3.0  # how long a play may stay open after its engine has died
+_LOOK_S = 0.1  # between two looks at whether the engine lives
+_QUIET_S = 3.0  # after its engine died a play is left this long to end, then is cancelled and left as long again
+_CLOSE_S = 5.0
 
-
-class Play:
-    """A workload that is being played; see :class:`workbench.engine.protocol.Playing`."""
-
-    def __init__(self, number: int, send: Callable[[Order], None], sink: Sink, zero: float) -> None:
-        self.zero = zero
-        self.in_flight = 0
-        self.error: EngineError | None = None
-        self._number, self._send, self._sink = number, send, sink
-        self._done = threading.Event()
-
-    @property
-    def done(self) -> bool:
-        """Whether all requests have ended."""
-        return self._done.is_set()
-
-    def add(self, request: Request) -> None:
-        """Play one more request, now."""
-        self._send(Add(self._number, _item(request)))
-
-    def cancel(self) -> None:
-        """End all requests; what was measured stays."""
-        self._send(Cancel(self._number))
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until all requests have ended.
-
-        Raises:
-            EngineDiedError: the engine ended in the meantime.
-            EngineError: the driver failed.
-        """
-        ended = self._done.wait(timeout_s)
-        if ended and self.error is not None:
-            raise self.error
-        return ended
-
-    def take(self, rows: Rows) -> None:
-        """Hand rows of the child to the sink."""
-        self.in_flight = rows.in_flight
-        if rows.tokens:
-            self._sink.rows("tokens", [_token(row) for row in rows.tokens])
-        if rows.requests:
-            self._sink.rows("requests", [msgspec.to_builtins(row) for row in rows.requests])
-
-    def end(self, error: EngineError | None = None) -> None:
-        """Note that the play is over."""
-        self.error = self.error or error
-        self._done.set()
+Died = Callable[[], EngineError | None]
 
 
 class DriverProcess:
@@ -99,27 +56,37 @@ class DriverProcess:
     """
 
     def __init__(self, port: int, api_key: str, model: str) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="wb-"))
+        self._lock = threading.Lock()
+        self._pipe = threading.Lock()
+        self._count = 0
+        self._playing = False
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._folder = Path(tempfile.mkdtemp(prefix="wb-"))  # mkdtemp makes it 0700
         self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PULL)
         self._socket.set(zmq.RCVHWM, 0)
-        address = rows_address(self._folder)
-        self._socket.bind(address)
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "workbench.driver.child"], stdin=subprocess.PIPE, start_new_session=True
-        )
-        self._lock = threading.Lock()
-        self._count = 0
-        self._current: tuple[int, Play] | None = None
-        self._closed = threading.Event()
-        url = f"http://127.0.0.1:{port}/v1/completions"
-        self._send(Target(url=url, api_key=api_key, model=model, rows=address))
+        try:
+            self._socket.bind(rows_address(self._folder))
+            with (self._folder / "stderr").open("wb") as errors:
+                self._child = subprocess.Popen(
+                    [sys.executable, "-m", "workbench.driver.child", str(self._folder)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    start_new_session=True,
+                )
+        except BaseException:
+            self._discard()
+            raise
+        self._send(Target(url=f"http://127.0.0.1:{port}/v1/completions", api_key=api_key, model=model))
+
+    @property
+    def pid(self) -> int:
+        """Process id of the child."""
+        return self._child.pid
 
     def play(
-        self,
-        workload: Workload,
-        sink: Sink,
-        recording: Callable[[float], AbstractContextManager[None]],
-        died: Callable[[], EngineError | None],
+        self, workload: Workload, sink: Sink, recording: Callable[[float], AbstractContextManager[None]], died: Died
     ) -> Play:
         """Start a play.
 
@@ -130,107 +97,133 @@ class DriverProcess:
             died: tells whether the engine has ended, and why.
 
         Raises:
-            EngineError: a play is going on.
+            EngineError: a play is going on, or the client process has ended.
         """
         with self._lock:
-            if self._current is not None:
+            if self._playing:
                 raise EngineError(
                     "play: got a second workload, expected one at a time; wait for the first or cancel it"
                 )
+            self._playing = True
             self._count += 1
             number = self._count
-            zero = time.monotonic() + _LEAD_S
-            play = Play(number, self._send, sink, zero)
-            self._current = (number, play)
         try:
-            items = [_item(request) for request in workload.requests]
-            self._send(Begin(number, zero, items, dict(workload.concurrency)))
-            thread = threading.Thread(target=self._follow, args=(number, play, recording(zero), died), daemon=True)
-            thread.start()
+            items = [item_of(request) for request in workload.requests]
+            for item in items:
+                self._send(Plan(number, item))
+            zero = time.monotonic() + _LEAD_S
+            play = Play(number, items, self._send, sink, zero)
+            following = (number, play, recording(zero), died)
+            self._send(Begin(number, zero, dict(workload.concurrency)))
+            self._thread = threading.Thread(target=self._follow, args=following, name=f"play {number}", daemon=True)
+            self._thread.start()
         except BaseException:
-            self._current = None
+            self._abandon(number)
+            self._playing = False
             raise
         return play
 
     def close(self) -> None:
-        """End the child."""
-        if self._closed.is_set():
-            return
-        self._closed.set()
-        with contextlib.suppress(OSError):
-            if self._child.stdin:
-                self._child.stdin.close()
+        """End the child; requests in flight end as cancelled, and what was measured of them is kept."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self._pipe.acquire(timeout=1.0):
+            try:
+                with contextlib.suppress(OSError):
+                    self._child.stdin.close()  # type: ignore[union-attr]
+            finally:
+                self._pipe.release()
+        else:  # somebody is stuck in a write to a child that does not read
+            self._child.kill()
         try:
-            self._child.wait(5.0)
+            self._child.wait(_CLOSE_S)
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
-        deadline = time.monotonic() + 5.0
-        while self._current is not None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_CLOSE_S)
+        self._discard()
+
+    def _discard(self) -> None:
         self._socket.close(0)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _send(self, order: Order) -> None:
+        data = frame(order)
         try:
-            if self._child.stdin:
-                self._child.stdin.write(frame(order))
-                self._child.stdin.flush()
-        except (OSError, ValueError) as error:
-            raise EngineError(
-                f"driver: got a closed pipe ({error}), expected a running child; start the engine again"
-            ) from None
+            with self._pipe:
+                self._child.stdin.write(data)  # type: ignore[union-attr]
+                self._child.stdin.flush()  # type: ignore[union-attr]
+        except (OSError, ValueError):  # the latter once it is closed
+            raise self._child_ended() from None
 
-    def _follow(
-        self,
-        number: int,
-        play: Play,
-        recording: AbstractContextManager[None],
-        died: Callable[[], EngineError | None],
-    ) -> None:
-        """Take a play's rows until it is done, its engine is gone, or the driver is closed."""
-        error: EngineError | None = None
-        decoder = msgspec.msgpack.Decoder(Report)
+    def _abandon(self, number: int) -> None:
+        """Tell the child to drop a play that nobody follows; if it is gone there is nothing to drop."""
+        with contextlib.suppress(EngineError):
+            self._send(Cancel(number))
+
+    def _follow(self, number: int, play: Play, recording: AbstractContextManager[None], died: Died) -> None:
+        """Take a play's rows until it is done, its engine is gone, or its child is."""
+        error: WorkbenchError | None = None
         try:
             with recording:
-                dead_since: float | None = None
-                while True:
-                    if self._socket.poll(_POLL_MS):
-                        report = decoder.decode(self._socket.recv())
-                        if isinstance(report, Failed):
-                            error = EngineError(f"driver: {report.error}")
-                        elif report.play != number:
-                            continue
-                        elif isinstance(report, Done):
-                            break
-                        else:
-                            play.take(report)
-                        continue
-                    if self._closed.is_set() or self._child.poll() is not None:
-                        error = error or died() or EngineError("driver: the client process ended in mid-run")
-                        break
-                    if died() is not None:
-                        dead_since = dead_since or time.monotonic()
-                        if time.monotonic() - dead_since > _QUIET_S:
-                            break
-            error = error or died()
+                error = self._take(number, play, died)
+                play.give_up(str(error) if error else "added when the play had ended")
+        except WorkbenchError as failure:  # of the sink: a disk that is full, say
+            error = error or failure
         except Exception as failure:  # noqa: BLE001  a thread's exception would be seen by nobody
-            error = EngineError(f"driver: {type(failure).__name__}: {failure}")
+            error = error or EngineError(f"driver: {type(failure).__name__}: {failure}")
         finally:
-            self._current = None
+            if error is not None:
+                self._abandon(number)
+            self._playing = False
             play.end(error)
 
+    def _take(self, number: int, play: Play, died: Died) -> EngineError | None:
+        decode = msgspec.msgpack.Decoder(Report).decode
+        failed: EngineError | None = None
+        dead: EngineError | None = None
+        dead_s = looked_s = 0.0
+        cancelled = False
+        while True:
+            child_ended = self._child.poll() is not None  # asked before the socket: what it sent last is still taken
+            if self._socket.poll(_POLL_MS):
+                match decode(self._socket.recv()):
+                    case Failed() as report:
+                        failed = failed or EngineError(f"driver: {report.error}")
+                    case Done() as report if report.play == number:
+                        return dead or failed or died()
+                    case Rows() as report if report.play == number:
+                        play.take(report)
+            elif child_ended:
+                return dead or failed or died() or self._child_ended()
+            now = time.monotonic()
+            if now < looked_s + _LOOK_S:
+                continue
+            looked_s = now
+            if dead is None:
+                dead, dead_s = died(), now
+            elif now > dead_s + 2 * _QUIET_S:
+                return dead
+            elif now > dead_s + _QUIET_S and not cancelled:
+                cancelled = True
+                self._abandon(number)
 
-def _item(request: Request) -> Item:
-    return Item(
-        request.request,
-        request.class_name,
-        request.priority,
-        request.arrival_s,
-        list(request.prompt),
-        request.output_tokens,
-    )
-
-
-def _token(row: TokenRow) -> dict[str, object]:
-    return {"request": row.request, "index": row.index, "n": row.n, "client_s": row.client_s}
+    def _child_ended(self) -> EngineError:
+        """What is known of the end of the child."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(1.0)  # a pipe closes a moment before its process has ended
+        code = self._child.returncode
+        how = "was closed" if code is None or self._closed else f"ended with exit code {code}"
+        if code is not None and code < 0:
+            how = f"was killed by {signal.Signals(-code).name}"
+        with contextlib.suppress(OSError):
+            lines = (self._folder / "stderr").read_text(errors="replace").split("\n")
+            said = [line.strip() for line in lines if line.strip()]
+            how += f" ({said[-1][:300]})" if said else ""
+        return EngineError(
+            f"driver: the client process {how}, expected it to live as long as the engine; start the engine again"
+        )

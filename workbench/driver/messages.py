@@ -15,26 +15,31 @@ class Target(msgspec.Struct, tag="target"):
     url: str  # of the completions endpoint
     api_key: str
     model: str
-    rows: str  # ZMQ address for the rows
 
 
-class Item(msgspec.Struct, array_like=True):
+class Item(msgspec.Struct, array_like=True, gc=False):
     """One request to play."""
 
     request: str
     class_name: str
     priority: int
     arrival_s: float
-    prompt: list[int]
+    prompt: tuple[int, ...]  # a tuple of ints costs the garbage collector nothing, a list is walked each time
     output_tokens: int
 
 
+class Plan(msgspec.Struct, tag="plan"):
+    """One request of a play that begins later, so that the zero need not wait for long prompts to be read."""
+
+    play: int
+    item: Item
+
+
 class Begin(msgspec.Struct, tag="begin"):
-    """Play these requests."""
+    """Play what was planned."""
 
     play: int
     zero: float  # CLOCK_MONOTONIC
-    items: list[Item]
     concurrency: dict[str, int]
 
 
@@ -51,7 +56,7 @@ class Cancel(msgspec.Struct, tag="cancel"):
     play: int
 
 
-Order = Target | Begin | Add | Cancel
+Order = Target | Plan | Begin | Add | Cancel
 
 
 class TokenRow(msgspec.Struct, array_like=True, gc=False):
@@ -99,7 +104,7 @@ class Done(msgspec.Struct, tag="done"):
 
 
 class Failed(msgspec.Struct, tag="failed"):
-    """The child met an error of its own."""
+    """The child met an error of its own, which is no request's."""
 
     error: str
 
@@ -111,6 +116,18 @@ def frame(order: Order) -> bytes:
     """An order as it goes down the pipe: four bytes of length, then msgpack."""
     body = msgspec.msgpack.encode(order)
     return len(body).to_bytes(4, "big") + body
+
+
+def row_of(item: Item, planned_s: float) -> RequestRow:
+    """The row of a request that has not been sent yet."""
+    return RequestRow(
+        request=item.request,
+        class_name=item.class_name,
+        priority=item.priority,
+        prompt_tokens=len(item.prompt),
+        max_tokens=item.output_tokens,
+        planned_s=planned_s,
+    )
 
 
 def rows_address(folder: Path) -> str:

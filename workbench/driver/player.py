@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 import aiohttp
 
-from workbench.driver.messages import Begin, Item, Report, RequestRow, Rows, Target, TokenRow
+from workbench.driver.messages import Item, Report, RequestRow, Rows, Target, TokenRow, row_of
 from workbench.driver.stream import Stream
 
 FLUSH_S = 0.1  # between two parses: short enough for a live chart, long enough to stay off the hot path
+_HURRIED_FLUSH_S = 0.005  # once cancelled
+_SLICE_S = 2e-4  # parsing at a stretch: packets that arrive meanwhile are stamped late by no more
 
 
 class Player:
@@ -21,41 +23,61 @@ class Player:
     Args:
         session: HTTP session that all plays of a child share.
         target: the server.
-        order: what to play.
+        play: number of the play.
+        items: what to play.
         report: called with rows; must not block.
     """
 
     def __init__(
-        self, session: aiohttp.ClientSession, target: Target, order: Begin, report: Callable[[Report], None]
+        self,
+        session: aiohttp.ClientSession,
+        target: Target,
+        play: int,
+        items: Sequence[Item],
+        report: Callable[[Report], None],
     ) -> None:
-        self._session, self._target, self._order, self._report = session, target, order, report
+        self._session, self._target, self._play, self._report = session, target, play, report
+        self._items = sorted(items, key=lambda item: item.arrival_s)
+        self._waiting = {item.request: item for item in items}
+        self._zero = 0.0
         self._streams: dict[asyncio.Task[None], Stream] = {}
         self._ended: list[Stream] = []
-        self._waiting: dict[str, Item] = {item.request: item for item in order.items}
+        self._tokens: list[TokenRow] = []
         self._sources: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
         self._cancelled = False
+        self._told_in_flight = 0
 
-    async def run(self) -> None:
-        """Play to the end; returns when every request has ended and has been reported."""
-        order = self._order
-        open_loop = [item for item in order.items if item.class_name not in order.concurrency]
-        self._source(self._send_on_time(open_loop))
-        for class_name, width in order.concurrency.items():
-            queue = [item for item in order.items if item.class_name == class_name]
-            shared = iter(queue)
-            for _ in range(min(width, len(queue))):
-                self._source(self._keep_one_in_flight(shared))
-        while self._sources or self._streams:
-            await asyncio.sleep(0.005 if self._cancelled else FLUSH_S)
-            self._flush()
-        self._flush()
+    async def run(self, zero: float, concurrency: Mapping[str, int]) -> None:
+        """Play to the end; returns when every request has ended and has been reported.
+
+        Args:
+            zero: CLOCK_MONOTONIC that arrivals count from.
+            concurrency: for classes with fixed concurrency, how many of the class are in flight at once.
+        """
+        self._zero = zero
+        if not self._cancelled:
+            self._source(self._send_on_time([item for item in self._items if item.class_name not in concurrency]))
+            for class_name, width in concurrency.items():
+                shared = iter([item for item in self._items if item.class_name == class_name])
+                for _ in range(width):
+                    self._source(self._keep_one_in_flight(shared))
+        while self._sources or self._streams or self._ended:
+            await asyncio.sleep(_HURRIED_FLUSH_S if self._cancelled else FLUSH_S)
+            await self._flush()
+            if self._failure is not None:
+                self.cancel()
         if self._waiting:
-            self._send([], [self._never_sent(item) for item in self._waiting.values()])
+            self._send([_never_sent(item) for item in self._waiting.values()])
+        if self._failure is not None:
+            raise self._failure
 
     def add(self, item: Item) -> None:
         """Play one more request, now."""
-        if not self._cancelled:
-            self._launch(item, time.monotonic() - self._order.zero)
+        if self._cancelled:
+            self._waiting[item.request] = item
+        else:
+            self._launch(item, time.monotonic() - self._zero)
 
     def cancel(self) -> None:
         """End all requests; those not sent yet are reported as cancelled."""
@@ -66,53 +88,64 @@ class Player:
     def _source(self, sending: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(sending)
         self._sources.add(task)
-        task.add_done_callback(self._sources.discard)
+        task.add_done_callback(self._end_source)
+
+    def _end_source(self, task: asyncio.Task[None]) -> None:
+        self._sources.discard(task)
+        if not task.cancelled():
+            self._failure = self._failure or task.exception()
 
     async def _send_on_time(self, items: list[Item]) -> None:
         for item in items:
-            delay = self._order.zero + item.arrival_s - time.monotonic()
+            delay = self._zero + item.arrival_s - time.monotonic()
             if delay > 0:
                 await asyncio.sleep(delay)
             self._launch(item, item.arrival_s)
 
     async def _keep_one_in_flight(self, items: Iterator[Item]) -> None:
+        free_s = 0.0  # since when this place is free
         for item in items:
-            await asyncio.sleep(max(0.0, self._order.zero + item.arrival_s - time.monotonic()))
-            await asyncio.wait([self._launch(item, time.monotonic() - self._order.zero)])
+            await asyncio.sleep(max(0.0, self._zero + item.arrival_s - time.monotonic()))
+            task, stream = self._launch(item, max(free_s, item.arrival_s))
+            await asyncio.wait([task])
+            free_s = stream.row.done_s or time.monotonic() - self._zero
 
-    def _launch(self, item: Item, planned_s: float) -> asyncio.Task[None]:
+    def _launch(self, item: Item, planned_s: float) -> tuple[asyncio.Task[None], Stream]:
         self._waiting.pop(item.request, None)
-        stream = Stream(item, self._order.zero, planned_s)
+        stream = Stream(item, self._zero, planned_s, self._tokens.append)
         task = asyncio.create_task(stream.run(self._session, self._target))
         self._streams[task] = stream
         task.add_done_callback(self._end)
-        return task
+        return task, stream
 
     def _end(self, task: asyncio.Task[None]) -> None:
         stream = self._streams.pop(task)
-        if task.cancelled():  # before it had begun
-            stream.row.status = "cancelled"
+        if task.cancelled():
+            stream.cancelled_before_it_began()
+        else:
+            self._failure = self._failure or task.exception()
         self._ended.append(stream)
 
-    def _flush(self) -> None:
-        tokens: list[TokenRow] = []
-        for stream in self._streams.values():
-            stream.parse(tokens.append)
+    async def _flush(self) -> None:
+        """Report what arrived since the last time, and let packets in while parsing."""
         ended, self._ended = self._ended, []
-        requests = [stream.finish(tokens.append) for stream in ended]
-        if tokens or requests:
-            self._send(tokens, requests)
+        since = time.monotonic()
+        for stream in (*self._streams.values(), *ended):
+            stream.parse()
+            if time.monotonic() - since > _SLICE_S:
+                await asyncio.sleep(0)
+                since = time.monotonic()
+        self._send([stream.finish() for stream in ended])
 
-    def _send(self, tokens: list[TokenRow], requests: list[RequestRow]) -> None:
-        self._report(Rows(self._order.play, tokens, requests, len(self._streams)))
+    def _send(self, requests: list[RequestRow]) -> None:
+        tokens, in_flight = self._tokens[:], len(self._streams)
+        self._tokens.clear()  # emptied in place: the streams hold its append
+        if tokens or requests or in_flight != self._told_in_flight:
+            self._told_in_flight = in_flight
+            self._report(Rows(self._play, tokens, requests, in_flight))
 
-    def _never_sent(self, item: Item) -> RequestRow:
-        return RequestRow(
-            request=item.request,
-            class_name=item.class_name,
-            priority=item.priority,
-            prompt_tokens=len(item.prompt),
-            max_tokens=item.output_tokens,
-            planned_s=item.arrival_s,
-            status="cancelled",
-        )
+
+def _never_sent(item: Item) -> RequestRow:
+    row = row_of(item, item.arrival_s)
+    row.status = "cancelled"
+    return row

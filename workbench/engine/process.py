@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.engine.guard import Order
-from workbench.engine.leftovers import records_folder
+from workbench.engine.leftovers import Leftover, reap, records_folder
 
 _STOP_SLACK_S = 10.0  # the guard's own time beyond its grace period
 
@@ -43,19 +43,21 @@ class EngineProcess:
         self.exit_code: int | None = None
         self.error: str | None = None
         self._started, self._ended = threading.Event(), threading.Event()
+        self._record = records_folder() / f"{self.label}.json"
         order = Order(
             argv=self.argv,
             env=self.env,
             owner=os.getpid(),
             folder=str(self.folder),
             log=str(self.log),
-            record=str(records_folder() / f"{self.label}.json"),
+            record=str(self._record),
             label=self.label,
             grace_s=self.grace_s,
         )
         # A session of its own: Ctrl-C in a terminal reaches the workbench, which then stops the engine in order.
         self._guard = subprocess.Popen(
-            [sys.executable, "-m", "workbench.engine.guard"],
+            # -P: a json.py in the folder that the notebook runs in is not the one that the guard means.
+            [sys.executable, "-P", "-m", "workbench.engine.guard"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -78,7 +80,8 @@ class EngineProcess:
         if self.running:
             self._tell("stop")
             if not self._ended.wait(self.grace_s + _STOP_SLACK_S):
-                self._guard.kill()
+                self._guard.kill()  # _listen then ends what it has left
+                self._ended.wait(_STOP_SLACK_S)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._guard.wait(_STOP_SLACK_S)
         with contextlib.suppress(OSError):
@@ -90,7 +93,7 @@ class EngineProcess:
         return self._ended.wait(timeout_s)
 
     def _tell(self, line: str) -> None:
-        with contextlib.suppress(OSError):  # the guard may be gone; _listen sees that
+        with contextlib.suppress(OSError, ValueError):  # the guard is gone, or stop() has closed the pipe
             if self._guard.stdin:
                 self._guard.stdin.write(line.encode() + b"\n")
                 self._guard.stdin.flush()
@@ -105,5 +108,7 @@ class EngineProcess:
             else:
                 self.error = event["error"]
             self._started.set()
+        if self.exit_code is None and self.error is None:  # the guard was killed: nobody else would end its engine
+            reap(Leftover(self.label, (), self.folder, self._record))
         self._ended.set()
         self._started.set()

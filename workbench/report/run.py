@@ -19,7 +19,7 @@ class ReportRun:
     Attributes:
         label: name of the setting, unique in its report.
         trace: what was measured.
-        knobs: the setting.
+        knobs: the setting; empty takes what the run's own knob revisions say.
         slo: the promise that its gaps are held against.
         summary: its figures as :func:`workbench.metrics.summary` gives them; none works them out.
     """
@@ -41,8 +41,12 @@ class ReportRun:
 
     @property
     def setting(self) -> dict[str, Any]:
-        """The knobs as plain data."""
-        return self.knobs.model_dump() if isinstance(self.knobs, Knobs) else dict(self.knobs)
+        """The knobs as plain data; a knob that was moved in mid-run reads "several"."""
+        if self.knobs:
+            return self.knobs.model_dump() if isinstance(self.knobs, Knobs) else dict(self.knobs)
+        moved = self.trace.knobs.drop(columns=["revision", "sent_s", "applied_s", "step"])
+        seen = {name: moved[name].dropna().unique().tolist() for name in moved}
+        return {name: values[0] if len(values) == 1 else "several" for name, values in seen.items() if values}
 
     def row(self, long_tokens: int = LONG_PROMPT) -> dict[str, Any]:
         """The run's row of the comparison table; what was not measured is None.

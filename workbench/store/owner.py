@@ -13,13 +13,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from workbench.proc import boot_id, pid_space, started
+
 _live: set[Path] = set()  # folders that this very process writes
 
 
 def this_process() -> dict[str, Any]:
     """Return the record of the calling process, as plain data for ``run.json``."""
     pid = os.getpid()
-    return {"pid": pid, "start": _start(pid), "boot": _boot(), "pid_space": _pid_space()}
+    return {"pid": pid, "start": started(pid), "boot": boot_id(), "pid_space": pid_space()}
 
 
 def claim(folder: Path) -> int | None:
@@ -75,34 +77,10 @@ def locked(folder: Path) -> Iterator[bool]:
 def is_alive(folder: Path, owner: Mapping[str, Any]) -> bool:
     """Whether the process in the record ``owner`` still runs and still writes ``folder``."""
     pid, start = owner.get("pid"), owner.get("start")
-    if not isinstance(pid, int) or owner.get("boot") != _boot() or owner.get("pid_space") != _pid_space():
+    if not isinstance(pid, int) or owner.get("boot") != boot_id() or owner.get("pid_space") != pid_space():
         with locked(folder) as free:
             return not free
-    if pid == os.getpid() and start == _start(pid):
+    if pid == os.getpid() and start == started(pid):
         return folder.resolve() in _live
-    found = _start(pid)
+    found = started(pid)
     return found is not None and found == start
-
-
-def _start(pid: int) -> int | None:
-    """Start time of a process in clock ticks since boot; None when it is gone or a zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZXx" else int(fields[19])
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def _pid_space() -> str:
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return ""

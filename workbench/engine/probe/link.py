@@ -1,4 +1,4 @@
-"""The probe's end of the two sockets. Nothing here blocks, and nothing raises into vLLM."""
+"""The probe's end of the records' socket. Nothing here blocks, and nothing raises into vLLM."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RecordLink:
             self._socket = zmq.Context.instance().socket(zmq.PUSH)
             self._socket.set(zmq.SNDHWM, _QUEUE)
             self._socket.set(zmq.LINGER, 200)
-            self._socket.connect(wire.endpoint(folder, wire.RECORDS))
+            self._socket.connect(wire.endpoint(folder))
 
     def send(self, record: wire.Record) -> None:
         """Queue one record, or drop it."""
@@ -44,33 +44,6 @@ class RecordLink:
     def fault(self, where: str, error: BaseException) -> None:
         """Report an error of the probe itself."""
         self.send(wire.Fault(where=where, error=f"{type(error).__name__}: {error}"))
-
-
-class KnobLink:
-    """Pulls knob changes."""
-
-    def __init__(self, folder: str | None = None) -> None:
-        folder = folder or os.environ.get(wire.ENV_FOLDER)
-        self._decoder = msgspec.msgpack.Decoder(wire.KnobChange)
-        self._socket: zmq.Socket[bytes] | None = None
-        if folder and Path(folder).is_dir():
-            self._socket = zmq.Context.instance().socket(zmq.PULL)
-            self._socket.set(zmq.LINGER, 0)
-            self._socket.connect(wire.endpoint(folder, wire.KNOBS))
-
-    def latest(self) -> wire.KnobChange | None:
-        """Drain the queue and return the newest change, or none. Malformed messages are skipped."""
-        change = None
-        while self._socket is not None:
-            try:
-                message = self._socket.recv(zmq.NOBLOCK)
-            except zmq.ZMQError:
-                break
-            try:
-                change = self._decoder.decode(message)
-            except msgspec.DecodeError:
-                continue
-        return change
 
 
 def now_us(since: float) -> float:

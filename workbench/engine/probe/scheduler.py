@@ -12,7 +12,8 @@ from vllm.v1.core.sched.scheduler import Scheduler
 
 from workbench.engine.probe import wire
 from workbench.engine.probe.compat import check_version
-from workbench.engine.probe.link import KnobLink, RecordLink, now_us
+from workbench.engine.probe.knob_page import KnobPage
+from workbench.engine.probe.link import RecordLink, now_us
 from workbench.engine.probe.policies import POLICIES, HotKnobs, Policy
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ else:
 
 check_version(vllm.__version__)
 
-STEP_ATTRIBUTE = "workbench_step"  # rides on SchedulerOutput so that each worker knows which step it runs
-
 
 class _Probed(_Base):
     """Mixed in before one of vLLM's schedulers."""
@@ -38,7 +37,7 @@ class _Probed(_Base):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         config = self.scheduler_config
-        self._records, self._changes = RecordLink(), KnobLink()
+        self._records, self._page = RecordLink(), self._open_page()
         self._knobs = HotKnobs(
             revision=0,
             budget=self.max_num_scheduled_tokens,
@@ -51,7 +50,8 @@ class _Probed(_Base):
         self._step = 0
         self._pending: dict[int, wire.Step] = {}
         self._preempted: list[str] = []
-        self._cost_us = 0.0
+        self._planned: tuple[SchedulerOutput, float, float, float] | None = None
+        self._done: list[tuple[SchedulerOutput, ModelRunnerOutput, dict[int, EngineCoreOutputs], float]] = []
         self._records.send(
             wire.SchedulerHello(
                 pid=os.getpid(),
@@ -68,9 +68,11 @@ class _Probed(_Base):
         )
 
     def schedule(self, throttle_prefills: bool = False) -> SchedulerOutput:
-        """Apply pending knobs, let the policy plan one step, and note what it planned."""
+        """Apply pending knobs and let the policy plan one step."""
         entered, clock = time.monotonic(), time.perf_counter()
-        change = self._changes.latest()
+        if self._planned is not None:  # vLLM did not ask for a grammar since
+            self._catch_up()
+        change = self._page.latest() if self._page else None
         if change is not None:
             self._apply(change)
         self.max_num_scheduled_tokens = self._knobs.budget
@@ -81,31 +83,60 @@ class _Probed(_Base):
             self, self._knobs, lambda throttle: super(_Probed, self).schedule(throttle or throttle_prefills)
         )
         schedule_us = now_us(clock)
-        clock = time.perf_counter()
-        try:
-            self._note(output, entered, schedule_us)
-        except Exception as error:  # noqa: BLE001  a measuring fault must not end somebody's engine
-            self._records.fault("schedule", error)
-        self._cost_us += before_us + now_us(clock)
+        if output.total_num_scheduled_tokens:
+            self._step += 1
+            setattr(output, wire.STEP_ATTRIBUTE, self._step)
+            self._planned = (output, entered, schedule_us, before_us)
         return output
+
+    def get_grammar_bitmask(self, scheduler_output: SchedulerOutput) -> Any:
+        """Answer as vLLM does, and do our own books: this is asked right after a step was sent to the workers.
+
+        While they compute, noting this step and sending the one before delay nobody.
+        """
+        grammar = super().get_grammar_bitmask(scheduler_output)
+        self._catch_up()
+        return grammar
 
     def update_from_output(
         self, scheduler_output: SchedulerOutput, model_runner_output: ModelRunnerOutput
     ) -> dict[int, EngineCoreOutputs]:
-        """Let vLLM take the step's output, then send the step's record."""
+        """Let vLLM take the step's output, and keep what the record needs of it."""
         ended = time.monotonic()
+        if self._planned is not None:
+            self._catch_up()
         outputs: dict[int, EngineCoreOutputs] = super().update_from_output(scheduler_output, model_runner_output)
-        clock = time.perf_counter()
-        try:
-            self._send(scheduler_output, outputs, ended)
-        except Exception as error:  # noqa: BLE001
-            self._records.fault("update_from_output", error)
-        self._cost_us = now_us(clock)
+        self._done.append((scheduler_output, model_runner_output, outputs, ended))
+        if not self.running and not self.waiting:  # nothing will be computed that the books could hide behind
+            self._catch_up()
         return outputs
+
+    def _catch_up(self) -> None:
+        """Do the books: note the step that was planned, send those that are done."""
+        if self._planned is None and not self._done:
+            return
+        planned, self._planned = self._planned, None
+        done, self._done = self._done, []
+        try:
+            if planned is not None:
+                self._note(*planned)
+            for one in done:
+                self._send(*one)
+        except Exception as error:  # noqa: BLE001  a measuring fault must not end somebody's engine
+            self._records.fault("step record", error)
 
     def _preempt_request(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super()._preempt_request(request, *args, **kwargs)
         self._preempted.append(request.request_id)
+
+    def _open_page(self) -> KnobPage | None:
+        """The page of the workbench that started this engine; none if nobody did."""
+        folder = os.environ.get(wire.ENV_FOLDER)
+        try:
+            return KnobPage(folder) if folder else None
+        except OSError as error:
+            self._records.fault("knob page", error)
+            return None
 
     def _apply(self, change: wire.KnobChange) -> None:
         """Take a change that fits what the engine was started with, or reply why not."""
@@ -139,23 +170,23 @@ class _Probed(_Base):
             return f"policy {change.policy!r} not one of {', '.join(POLICIES)}"
         return ""
 
-    def _note(self, output: SchedulerOutput, entered: float, schedule_us: float) -> None:
+    def _note(self, output: SchedulerOutput, entered: float, schedule_us: float, before_us: float) -> None:
         """Keep what is known of a step when it is planned, until its output comes."""
-        if not output.total_num_scheduled_tokens:
-            return
-        self._step += 1
-        setattr(output, STEP_ATTRIBUTE, self._step)
         parts, requests, longest_decode = [], self.requests, 1 + self.num_spec_tokens
         for name, tokens in output.num_scheduled_tokens.items():
-            request = requests[name]
+            request = requests.get(name)
+            if request is None:  # ended from outside in the meantime
+                continue
             context = request.num_computed_tokens - tokens  # schedule() has already moved it forward
             # After a preemption output tokens are computed again as well: that is prefill too.
             prefill = context < request.num_prompt_tokens or tokens > longest_decode
             parts.append(wire.Part(name, tokens, context, prefill))
-        self._pending[self._step] = wire.Step(
-            step=self._step,
+        step = getattr(output, wire.STEP_ATTRIBUTE)
+        self._pending[step] = wire.Step(
+            step=step,
             scheduled_s=entered,
             schedule_us=schedule_us,
+            probe_us=before_us,
             revision=self._knobs.revision,
             running=len(self.running),
             waiting=len(self.waiting),
@@ -165,10 +196,19 @@ class _Probed(_Base):
         )
         self._preempted = []
 
-    def _send(self, output: SchedulerOutput, outputs: dict[int, EngineCoreOutputs], ended: float) -> None:
-        record = self._pending.pop(getattr(output, STEP_ATTRIBUTE, -1), None)
+    def _send(
+        self,
+        output: SchedulerOutput,
+        result: ModelRunnerOutput,
+        outputs: dict[int, EngineCoreOutputs],
+        ended: float,
+    ) -> None:
+        record = self._pending.pop(getattr(output, wire.STEP_ATTRIBUTE, -1), None)
         if record is None:
             return
+        hello = getattr(result, wire.HELLO_ATTRIBUTE, None)
+        if hello is not None:
+            self._records.send(hello)
         emitted = {
             one.request_id: len(one.new_token_ids)
             for client in outputs.values()
@@ -177,7 +217,8 @@ class _Probed(_Base):
         }
         for part in record.parts:
             part.emitted = emitted.get(part.request, 0)
-        record.end_s, record.probe_us, record.dropped = ended, self._cost_us, self._records.dropped
+        record.work = getattr(result, wire.WORK_ATTRIBUTE, None)
+        record.end_s, record.dropped = ended, self._records.dropped
         self._records.send(record)
 
 

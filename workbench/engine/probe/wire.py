@@ -1,8 +1,8 @@
-"""Messages between the probe and the workbench: msgspec structs over two ZMQ ipc sockets.
+"""Messages between the probe and the workbench, as msgspec structs.
 
-Both sockets live in a 0700 folder and are bound by the workbench: the probe pushes records into
-``records.sock`` and pulls knob changes from ``knobs.sock``. Times are CLOCK_MONOTONIC seconds, which all
-processes of a machine share.
+They meet in a 0700 folder: the probe pushes records into a ZMQ ipc socket that the workbench has bound there, and
+reads knob changes from a page of memory (``knob_page``). Times are CLOCK_MONOTONIC seconds, which all processes of a
+machine share.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from pathlib import Path
 import msgspec
 
 ENV_FOLDER = "WORKBENCH_PROBE_FOLDER"
-RECORDS, KNOBS = "records.sock", "knobs.sock"
+RECORDS = "records.sock"
+
+# Attributes that the probe puts on vLLM's own messages between scheduler and workers.
+STEP_ATTRIBUTE = "workbench_step"  # on SchedulerOutput, on its way to the workers
+WORK_ATTRIBUTE, HELLO_ATTRIBUTE = "workbench_work", "workbench_hello"  # on ModelRunnerOutput, on its way back
 
 
 class Part(msgspec.Struct, array_like=True, gc=False):
@@ -25,8 +29,20 @@ class Part(msgspec.Struct, array_like=True, gc=False):
     emitted: int = 0  # output tokens that came of it
 
 
+class Work(msgspec.Struct, array_like=True):
+    """A step as the worker saw it. Bytes are resident on CPU and torch-allocated on CUDA."""
+
+    start_s: float
+    end_s: float
+    before_bytes: int
+    peak_bytes: int
+    after_bytes: int
+    reserved_bytes: int = 0  # torch's reserved memory on CUDA
+    probe_us: float = 0.0
+
+
 class Step(msgspec.Struct, array_like=True, tag="step"):
-    """One scheduler step, sent when its output is known."""
+    """One scheduler step, sent while the next one computes."""
 
     step: int
     scheduled_s: float
@@ -38,23 +54,9 @@ class Step(msgspec.Struct, array_like=True, tag="step"):
     preempted: list[str]
     parts: list[Part]
     end_s: float = 0.0
-    probe_us: float = 0.0  # the probe's own time on this step and on sending the one before
+    probe_us: float = 0.0  # the probe's own time in the scheduler, where the step had to wait for it
+    work: Work | None = None  # of the rank whose output vLLM takes
     dropped: int = 0  # records dropped so far because the queue was full
-
-
-class Work(msgspec.Struct, array_like=True, tag="work"):
-    """One step as one worker saw it. Bytes are resident on CPU and torch-allocated on CUDA."""
-
-    step: int
-    rank: int
-    start_s: float
-    end_s: float
-    before_bytes: int
-    peak_bytes: int
-    after_bytes: int
-    reserved_bytes: int = 0  # torch's reserved memory on CUDA
-    probe_us: float = 0.0
-    dropped: int = 0
 
 
 class SchedulerHello(msgspec.Struct, array_like=True, tag="scheduler"):
@@ -73,7 +75,7 @@ class SchedulerHello(msgspec.Struct, array_like=True, tag="scheduler"):
 
 
 class WorkerHello(msgspec.Struct, array_like=True, tag="worker"):
-    """Sent once by each worker at its first step."""
+    """Sent once, at the first step: what the worker holds."""
 
     pid: int
     rank: int
@@ -109,9 +111,9 @@ class KnobReply(msgspec.Struct, array_like=True, tag="reply"):
     error: str = ""
 
 
-Record = Step | Work | SchedulerHello | WorkerHello | Fault | KnobReply
+Record = Step | SchedulerHello | WorkerHello | Fault | KnobReply
 
 
-def endpoint(folder: Path | str, name: str) -> str:
-    """ZMQ address of one of the two sockets in ``folder``."""
-    return f"ipc://{Path(folder) / name}"
+def endpoint(folder: Path | str) -> str:
+    """ZMQ address of the records' socket in ``folder``."""
+    return f"ipc://{Path(folder) / RECORDS}"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import vllm
+from vllm.v1.outputs import AsyncModelRunnerOutput
 
 from workbench.engine.probe import wire
 from workbench.engine.probe.compat import check_version
-from workbench.engine.probe.link import RecordLink, now_us
+from workbench.engine.probe.link import now_us
 
 if TYPE_CHECKING:
     from vllm.v1.core.sched.output import SchedulerOutput
@@ -20,7 +24,7 @@ else:
 
 check_version(vllm.__version__)
 
-STEP_ATTRIBUTE = "workbench_step"
+_log = logging.getLogger(__name__)
 
 
 class PeakMeter(Protocol):
@@ -34,12 +38,16 @@ class PeakMeter(Protocol):
 
 
 class ProbedWorker(_Base):
-    """Mixed in before one of vLLM's workers; :meth:`_meter` says how its device is measured."""
+    """Mixed in before one of vLLM's workers; :meth:`_meter` says how its device is measured.
+
+    What is measured rides back to the scheduler on the step's own output: a socket here would wake a thread on the
+    very core that computes.
+    """
 
     _peak: PeakMeter | None = None
-    _records: RecordLink
     _weights_bytes = 0
-    _running: tuple[int, float, int, float] | None = None  # step, start, bytes before, our own time
+    _said_hello = False
+    _running: tuple[float, int, float] | None = None  # start, bytes before, our own time so far
 
     def _meter(self) -> PeakMeter:
         raise NotImplementedError
@@ -55,59 +63,41 @@ class ProbedWorker(_Base):
         """Run the model between two readings of memory; a step that still has to sample ends later."""
         self._begin(scheduler_output)
         output = super().execute_model(scheduler_output)
-        if output is not None:
-            self._end()
-        return output
+        return output if output is None else self._end(output)
 
     def sample_tokens(self, grammar_output: Any) -> Any:
         """Sample, and end the step that ``execute_model`` began."""
-        output = super().sample_tokens(grammar_output)
-        self._end()
-        return output
+        return self._end(super().sample_tokens(grammar_output))
 
     def _begin(self, scheduler_output: SchedulerOutput) -> None:
-        clock = time.perf_counter()
         self._running = None
-        try:
-            if self._peak is None:
-                self._peak, self._records = self._meter(), RecordLink()
-                self._records.send(self._hello())
-            step = getattr(scheduler_output, STEP_ATTRIBUTE, None)
-            if step is not None:
-                before = self._peak.begin()
-                self._running = (step, time.monotonic(), before, now_us(clock))
-        except Exception as error:  # noqa: BLE001  a measuring fault must not end somebody's engine
-            if self._peak is not None:
-                self._records.fault("worker begin", error)
-
-    def _end(self) -> None:
-        running, self._running = self._running, None
-        if running is None or self._peak is None:
+        if not hasattr(scheduler_output, wire.STEP_ATTRIBUTE):
             return
+        clock = time.perf_counter()
+        with _harmless():
+            self._peak = self._peak or self._meter()
+            before = self._peak.begin()
+            self._running = (time.monotonic(), before, now_us(clock))
+
+    def _end(self, output: Any) -> Any:
+        running, self._running = self._running, None
+        if running is None or self._peak is None or output is None:
+            return output
         ended, clock = time.monotonic(), time.perf_counter()
-        try:
-            step, started, before, cost_us = running
+        with _harmless():
+            started, before, cost_us = running
             peak, after, reserved = self._peak.end()
-            self._records.send(
-                wire.Work(
-                    step=step,
-                    rank=self.rank,
-                    start_s=started,
-                    end_s=ended,
-                    before_bytes=before,
-                    peak_bytes=peak,
-                    after_bytes=after,
-                    reserved_bytes=reserved,
-                    probe_us=cost_us + now_us(clock),
-                    dropped=self._records.dropped,
-                )
-            )
-        except Exception as error:  # noqa: BLE001
-            self._records.fault("worker end", error)
+            extra: dict[str, Any] = {
+                wire.WORK_ATTRIBUTE: wire.Work(started, ended, before, peak, after, reserved, cost_us + now_us(clock))
+            }
+            if not self._said_hello:
+                extra[wire.HELLO_ATTRIBUTE] = self._hello()
+                self._said_hello = True
+            _attach(output, extra)
+        return output
 
     def _hello(self) -> wire.WorkerHello:
-        runner = self.model_runner
-        pools = getattr(runner, "kv_caches", None) or []
+        pools = getattr(self.model_runner, "kv_caches", None) or []
         tensors = [t for pool in pools for t in (pool if isinstance(pool, list | tuple) else [pool])]
         return wire.WorkerHello(
             pid=os.getpid(),
@@ -116,3 +106,27 @@ class ProbedWorker(_Base):
             weights_bytes=self._weights_bytes,
             kv_bytes=sum(t.numel() * t.element_size() for t in tensors),
         )
+
+
+def _attach(output: Any, extra: dict[str, Any]) -> None:
+    """Put attributes on a step's output; one that is still to come (async scheduling) gets them when it is fetched."""
+    if not isinstance(output, AsyncModelRunnerOutput):
+        output.__dict__.update(extra)
+        return
+    fetch = output.get_output
+
+    def fetch_and_attach() -> Any:
+        result = fetch()
+        result.__dict__.update(extra)
+        return result
+
+    output.__dict__["get_output"] = fetch_and_attach
+
+
+@contextlib.contextmanager
+def _harmless() -> Iterator[None]:
+    """A measuring fault must not end somebody's engine; it shows as steps without memory figures, and in the log."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001  whatever it is
+        _log.exception("workbench: a step's memory was not measured")

