@@ -4,14 +4,14 @@ import os
 import platform
 import socket
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from workbench import machine
 
 
 def test_facts_are_those_of_the_kernel():
     facts = machine.machine_facts()
-    with open("/proc/meminfo") as file:
-        total_kib = int(file.readline().split()[1])
+    total_kib = int(Path("/proc/meminfo").read_text().split()[1])
     assert facts["memory_bytes"] == total_kib * 1024
     assert facts["usable_cores"] == len(os.sched_getaffinity(0)) <= facts["cores"]
     assert facts["system"].startswith("Linux ")

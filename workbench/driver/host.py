@@ -69,7 +69,8 @@ class DriverProcess:
             self._socket.bind(rows_address(self._folder))
             with (self._folder / "stderr").open("wb") as errors:
                 self._child = subprocess.Popen(
-                    [sys.executable, "-m", "workbench.driver.child", str(self._folder)],
+                    # -P: a notebook's folder may hold a module called like one that the child imports.
+                    [sys.executable, "-P", "-m", "workbench.driver.child", str(self._folder)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,

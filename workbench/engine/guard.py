@@ -153,7 +153,8 @@ class Guard:
         if self._engine.poll() is None:  # it ends its own children in order, if it is let
             self._signal([self._engine.pid], signal.SIGTERM)
             self._wait_while(lambda: self._engine.poll() is None, self._order["grace_s"])
-            self._wait_while(self._members, 1.0)
+            if self._engine.poll() is not None:  # its children may be on their way out too
+                self._wait_while(self._members, 1.0)
         self._signal(self._members(), signal.SIGTERM)
         self._wait_while(self._members, 1.0)
         self._signal(self._members(), signal.SIGKILL)
