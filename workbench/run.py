@@ -148,9 +148,11 @@ class Run(RecordedRun):
         self.workload = workload
         self.error: WorkbenchError | None = None
         self._writer = RunWriter(folder, meta)
-        self._tokens = self._ended = 0
+        self._tokens = 0
         self._cancelled = False
         self._done = threading.Event()
+        # Before anything is sent: after a crash, what was planned is known even of requests that never ended.
+        self._writer.rows("requests", [_planned(request) for request in workload.requests])
         try:
             self._playing: Playing = engine.play(workload, self)
         except BaseException as error:
@@ -171,8 +173,6 @@ class Run(RecordedRun):
         """Take rows of the engine: the run is the engine's sink."""
         if table == "tokens":
             self._tokens += sum(row["n"] for row in rows)
-        elif table == "requests":
-            self._ended += len(rows)
         self._writer.rows(table, rows)
 
     @property
@@ -188,6 +188,7 @@ class Run(RecordedRun):
     def add(self, request: Request) -> None:
         """Play one more request, now."""
         self._playing.add(request)
+        self._writer.rows("requests", [_planned(request) | {"planned_s": None}])
 
     def cancel(self) -> None:
         """End all requests; what was measured stays."""
@@ -232,3 +233,15 @@ class Run(RecordedRun):
             self.error = self.error or error
         finally:
             self._done.set()
+
+
+def _planned(request: Request) -> dict[str, Any]:
+    """What a request's row holds before it is sent; the engine's rows fill in the rest."""
+    return {
+        "request": request.request,
+        "class": request.class_name,
+        "priority": request.priority,
+        "prompt_tokens": request.prompt_tokens,
+        "max_tokens": request.output_tokens,
+        "planned_s": request.arrival_s,
+    }

@@ -163,14 +163,8 @@ class Workbench:
             "engine": self.engine.describe(),
             **(meta or {}),
         }
-        self._run = Run(
-            self.engine,
-            workload,
-            folder or new_run_folder(self._root, name[:60]),
-            facts,
-            sources=self._sources(),
-            changes=changes,
-        )
+        folder = folder or new_run_folder(self._root, name[:60])
+        self._run = Run(self.engine, workload, folder, facts, sources=self._sources(), changes=changes)
         return self._run
 
     def drop_long(self, tokens: int, output_tokens: int = 16) -> str:

@@ -138,7 +138,8 @@ def test_a_log_that_cannot_be_turned_loses_lines_and_no_engine(tmp_path):
 
 
 def test_an_engine_that_writes_without_end_can_be_stopped(lab):
-    process = lab.start("--flood", "--ignore-term", ready=0, grace_s=0.5)
+    flood = ("--child", "--flood --ignore-term") * 4  # together faster than the guard can read
+    process = lab.start(*flood, "--flood", "--ignore-term", ready=0, grace_s=0.5)
     assert lab.until(process.log.with_name(f"{process.label}.log.1").exists)
     process.stop()
     assert process.exit_code == -signal.SIGKILL
