@@ -37,6 +37,9 @@ app = typer.Typer(
 runs_app = typer.Typer(no_args_is_help=True, help="List, show and delete recorded runs.")
 app.add_typer(runs_app, name="runs")
 
+_INTERRUPTED = 130  # what the command-line library turns Ctrl-C into
+_KEPT = "interrupted; the engine was stopped, and what was measured is kept (workbench runs list)"
+
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 RunsRoot = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs (WORKBENCH_RUNS, else ./runs).")]
 ScenarioArg = Annotated[str, typer.Argument(help="A scenario's name (data/scenarios) or a YAML file.")]
@@ -285,13 +288,15 @@ def main() -> None:
         signal.signal(signum, _terminate)
     try:
         code = app(standalone_mode=False)
+        if code == _INTERRUPTED:
+            _fail(_KEPT, 1)
         sys.exit(code if isinstance(code, int) else 0)
     except WorkbenchError as error:
         if isinstance(error, EngineStartError) and error.log_tail:
             typer.echo("\n".join(f"  | {line}" for line in error.log_tail), err=True)
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        _fail("interrupted; the engine was stopped, and what was measured is kept in the runs folder", 1)
+        _fail(_KEPT, 1)
     except typer.Exit as leave:
         sys.exit(leave.exit_code)
     except Exception as error:

@@ -13,6 +13,7 @@ import threading
 from fcntl import ioctl
 from pathlib import Path
 from termios import FIONREAD
+from types import SimpleNamespace
 
 import pytest
 
@@ -138,12 +139,21 @@ def test_a_log_that_cannot_be_turned_loses_lines_and_no_engine(tmp_path):
 
 
 def test_an_engine_that_writes_without_end_can_be_stopped(lab):
-    flood = ("--child", "--flood --ignore-term") * 4  # together faster than the guard can read
-    process = lab.start(*flood, "--flood", "--ignore-term", ready=0, grace_s=0.5)
+    process = lab.start("--flood", "--ignore-term", ready=0, grace_s=0.5)
     assert lab.until(process.log.with_name(f"{process.label}.log.1").exists)
     process.stop()
     assert process.exit_code == -signal.SIGKILL
     assert lab.left(process.label) == []
+
+
+@pytest.mark.timeout(60)
+def test_one_look_at_the_output_comes_to_an_end_though_the_output_does_not(tmp_path):
+    one = guard.Guard({"owner": os.getpid()})
+    one._log = guard.Log(tmp_path / "engine.log")
+    with Path("/dev/zero").open("rb") as endless:
+        one._engine = SimpleNamespace(stdout=endless)
+        one._drain()
+    assert 0 < (tmp_path / "engine.log").stat().st_size <= 4 << 20
 
 
 OWNER = """

@@ -93,7 +93,7 @@ def test_the_command_line_is_ended_in_mid_run(place, signum):
     before = {path.name for path in Path("/dev/shm").iterdir()}
     process = cli(place)
     try:
-        until(lambda: tokens_on_disk(place) > 3000, 300, "no tokens were recorded")
+        until(lambda: tokens_on_disk(place) > 8000, 300, "no tokens were recorded")
         record = engine_record()
         children = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signum)

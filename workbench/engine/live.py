@@ -246,6 +246,7 @@ class LiveEngine:
                 raise self._start_error(process.error)
             if collector.scheduler is not None and self._ask("/health") == 200:
                 process.mark_ready()
+                self._check_scheduler(collector.scheduler.async_scheduling)
                 return
             if time.monotonic() > deadline:
                 raise self._start_error(
@@ -253,6 +254,15 @@ class LiveEngine:
                 )
             tell(time.monotonic() - begun, self._stage())
             time.sleep(_POLL_S)
+
+    def _check_scheduler(self, async_scheduling: bool) -> None:
+        if async_scheduling != command.is_async(self.config, self._device):
+            raise ConfigError(
+                "async_scheduling",
+                "on" if async_scheduling else "off",
+                "what the start-up field says, since the probe's scheduler was chosen by it",
+                "set async_scheduling and leave it out of extra_args",
+            )
 
     def _stage(self) -> str:
         """What a starting engine is doing, as its log tells."""

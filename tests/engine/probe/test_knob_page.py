@@ -87,9 +87,7 @@ def test_what_another_process_writes_is_read_whole_and_in_order(tmp_path):
     seen = []
     while not seen or seen[-1].revision < count:
         found = reader.latest()
-        if found is not None:
-            seen.append(found)
-        elif not child.is_alive() and (found := reader.latest()) is not None:
+        if found is not None or (not child.is_alive() and (found := reader.latest()) is not None):
             seen.append(found)
         assert child.exitcode in (None, 0)
     child.join()
