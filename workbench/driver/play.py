@@ -29,6 +29,7 @@ class Play:
     ) -> None:
         self.zero = zero
         self.in_flight = 0
+        self.failed = 0  # requests that ended with an error
         self.error: WorkbenchError | None = None
         self._number, self._send, self._sink = number, send, sink
         self._unreported = {item.request: item for item in items}
@@ -87,6 +88,7 @@ class Play:
         if rows.requests:
             for row in rows.requests:
                 self._unreported.pop(row.request, None)
+                self.failed += row.status == "error"
             self._sink.rows("requests", [msgspec.to_builtins(row) for row in rows.requests])
 
     def give_up(self, why: str) -> None:

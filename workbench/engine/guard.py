@@ -28,7 +28,7 @@ from workbench.proc import Identity, descendants, identity, is_alive, is_same, p
 
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2): orphans of the engine become our children, not init's
 _LOG_LIMIT = 4 << 20  # bytes in engine.log before it moves to engine.log.1
-_CHECK_S = 0.5  # between two looks at owner and engine; pidfd_open is refused in some containers
+_CHECK_S = 0.1  # between two looks at owner and engine; pidfd_open is refused in some containers
 _DRAIN_READS = 64  # of 64 KiB: an engine that writes without end must not keep us from ending it
 
 
@@ -95,6 +95,7 @@ class Guard:
             _say(event="started", pid=self._engine.pid)
             self._watch()
         finally:  # whatever happens to us, the engine ends first
+            _say(event="ending")
             code = self._end()
             self._clean()
             _say(event="exited", code=code)

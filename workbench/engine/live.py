@@ -23,10 +23,12 @@ from workbench.engine.process import EngineProcess
 from workbench.engine.protocol import Label, Progress, State
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.models import ModelFiles, resolve_model
+from workbench.proc import Identity, identity, is_same
 from workbench.trace import Sink
 from workbench.workload.request import Workload
 
 _POLL_S = 0.1
+_LAST_WORDS_S = 3.0
 
 
 class LiveEngine:
@@ -46,6 +48,7 @@ class LiveEngine:
         self._knobs = self.config.envelope.defaults
         self._revision = 0
         self._process: EngineProcess | None = None
+        self._core: Identity | None = None  # of EngineCore
         self._collector: Collector | None = None
         self._driver: DriverProcess | None = None
         self._port = 0
@@ -60,8 +63,8 @@ class LiveEngine:
 
     @property
     def state(self) -> State:
-        """What the engine is doing; a ready engine whose process has ended is failed."""
-        if self._state == "ready" and self._process is not None and not self._process.running:
+        """What the engine is doing; a ready engine of which a process has ended is failed."""
+        if self._state == "ready" and not self._is_whole():
             self._state = "failed"
         return self._state
 
@@ -193,7 +196,7 @@ class LiveEngine:
             )
         if distribution:
             check_version(distribution[1])
-        self._device = installed
+        self._device, self._core = installed, None
         self.model = resolve_model(self.config.model, progress=tell)
         self._check_length(self.model)
         self._port = self._take_port()
@@ -246,6 +249,7 @@ class LiveEngine:
                 raise self._start_error(process.error)
             if collector.scheduler is not None and self._ask("/health") == 200:
                 process.mark_ready()
+                self._core = identity(collector.scheduler.pid)
                 self._check_scheduler(collector.scheduler.async_scheduling)
                 return
             if time.monotonic() > deadline:
@@ -279,17 +283,23 @@ class LiveEngine:
 
     def _death(self) -> EngineDiedError | None:
         """The error to raise if the engine has ended, else none."""
-        process = self._process
-        if process is not None and process.running:
+        if self._is_whole():
             return None
+        process = self._process
         if self._stopping.is_set():
             return EngineDiedError("the engine was stopped")
+        if process is not None:
+            process.wait(_LAST_WORDS_S)  # its exit code and the end of its log tell why
         text = failures.read_tail(self.log) if self.log else ""
         cause = failures.explain(text, process.exit_code if process else None)
         self._state = "failed"
         return EngineDiedError(
             f"the engine died in mid-run: {cause}; what was measured is kept, start the engine again"
         )
+
+    def _is_whole(self) -> bool:
+        """Whether API server and engine core run; the server outlives a killed core by some seconds."""
+        return self._process is not None and self._process.running and (self._core is None or is_same(self._core))
 
     def _ask(self, path: str) -> int:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)

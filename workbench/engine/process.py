@@ -42,7 +42,7 @@ class EngineProcess:
         self.pid: int | None = None
         self.exit_code: int | None = None
         self.error: str | None = None
-        self._started, self._ended = threading.Event(), threading.Event()
+        self._started, self._ending, self._ended = threading.Event(), threading.Event(), threading.Event()
         self._record = records_folder() / f"{self.label}.json"
         order = Order(
             argv=self.argv,
@@ -68,8 +68,8 @@ class EngineProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the engine's first process still runs, as far as the guard has said."""
-        return not self._ended.is_set()
+        """Whether the engine is up: false from the moment at which its first process has ended or was told to."""
+        return not (self._ending.is_set() or self._ended.is_set())
 
     def mark_ready(self) -> None:
         """Let the guard note the engine's shared memory, so that it can be freed after a kill."""
@@ -77,7 +77,7 @@ class EngineProcess:
 
     def stop(self) -> None:
         """End the engine and wait until nothing of it is left; a second call does nothing."""
-        if self.running:
+        if not self._ended.is_set():
             self._tell("stop")
             if not self._ended.wait(self.grace_s + _STOP_SLACK_S):
                 self._guard.kill()  # _listen then ends what it has left
@@ -85,8 +85,9 @@ class EngineProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._guard.wait(_STOP_SLACK_S)
         with contextlib.suppress(OSError):
-            if self._guard.stdin:
+            if self._guard.stdin and self._guard.stdout:
                 self._guard.stdin.close()
+                self._guard.stdout.close()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the engine's end; false when it still runs after ``timeout_s`` seconds."""
@@ -103,6 +104,8 @@ class EngineProcess:
             event: dict[str, Any] = json.loads(line)
             if event["event"] == "started":
                 self.pid = event["pid"]
+            elif event["event"] == "ending":
+                self._ending.set()
             elif event["event"] == "exited":
                 self.exit_code = event["code"]
             else:
