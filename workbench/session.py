@@ -20,6 +20,7 @@ from workbench.run import Change, RecordedRun, Run
 from workbench.store import new_run_folder
 from workbench.telemetry import Nvml, Source, baseline, cuda_devices, device_sources, host_sources
 from workbench.telemetry.host import Session
+from workbench.workload.request import Workload
 from workbench.workload.scenario import Scenario, Setting, build_workload, load_scenario
 
 
@@ -45,6 +46,7 @@ class Workbench:
         self._root = Path(runs) if runs is not None else None
         self._run: Run | None = None
         self._extra = itertools.count()
+        self._built: tuple[tuple[Scenario, int | None, int, Path], Workload] | None = None
         self._nvml: Nvml | None = None
         self._memory_before: dict[str, Any] | None = None
 
@@ -147,7 +149,7 @@ class Workbench:
             StoreError: the run cannot be recorded.
         """
         scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
-        workload = build_workload(scenario, self._tokenizer(), self.config.max_model_len, seed, salt)
+        workload = self._workload(scenario, seed, salt)
         changes = self._prepare(scenario, setting)
         name = scenario.name if setting is None else f"{scenario.name} {setting.name}"
         facts = {
@@ -199,6 +201,13 @@ class Workbench:
         request = dataclasses.replace(made.requests[0], request=f"dropped-{number}")
         self._run.add(request)
         return request.request
+
+    def _workload(self, scenario: Scenario, seed: int | None, salt: int) -> Workload:
+        """Build the requests, or take those of the last run if they are the same: a sweep plays them many times."""
+        asked = (scenario, seed, salt, self._tokenizer())
+        if self._built is None or self._built[0] != asked or scenario.reads_files:
+            self._built = (asked, build_workload(scenario, asked[-1], self.config.max_model_len, seed, salt))
+        return self._built[1]
 
     def _prepare(self, scenario: Scenario, setting: Setting | None) -> list[Change]:
         """Set the knobs that a run begins with; return the change that comes later, if there is one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
@@ -47,6 +48,7 @@ class Player:
         self._failure: BaseException | None = None
         self._cancelled = False
         self._told_in_flight = 0
+        self._idle = asyncio.Event()
 
     async def run(self, zero: float, concurrency: Mapping[str, int]) -> None:
         """Play to the end; returns when every request has ended and has been reported.
@@ -63,7 +65,9 @@ class Player:
                 for _ in range(width):
                     self._source(self._keep_one_in_flight(shared))
         while self._sources or self._streams or self._ended:
-            await asyncio.sleep(_HURRIED_FLUSH_S if self._cancelled else FLUSH_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), _HURRIED_FLUSH_S if self._cancelled else FLUSH_S)
+            self._idle.clear()
             await self._flush()
             if self._failure is not None:
                 self.cancel()
@@ -125,6 +129,8 @@ class Player:
         else:
             self._failure = self._failure or task.exception()
         self._ended.append(stream)
+        if not self._streams and not self._sources:  # nothing else is to come: report at once
+            self._idle.set()
 
     async def _flush(self) -> None:
         """Report what arrived since the last time, and let packets in while parsing."""

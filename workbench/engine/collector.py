@@ -21,7 +21,7 @@ from workbench.trace import Sink
 # vLLM makes "cmpl-<ours>-<prompt index>-<8 random characters>" of the id that we send to /v1/completions.
 _INTERNAL_ID = re.compile(r"(?:cmpl-)?(?P<ours>.+)-\d+-[0-9a-zA-Z]{8}")
 _POLL_MS = 50
-_QUIET_S = 0.12  # without a step after which a run's last one is taken to be in
+_QUIET_S = 0.1  # without a step after which a run's last one is taken to be in
 _SETTLE_S = 1.0  # longest wait for that quiet: others may be using the engine
 _FAULTS = 100  # kept; the first ones tell the cause
 

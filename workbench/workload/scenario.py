@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from workbench.config import SLO, EngineConfig, Envelope, Frozen, Knobs, PolicyName, parse
 from workbench.errors import EnvelopeError, InputError, ScenarioError
 from workbench.workload import paths
-from workbench.workload.arrivals import Concurrency
+from workbench.workload.arrivals import Concurrency, Trace
 from workbench.workload.prompts import Pool, Prompts, load_tokenizer
 from workbench.workload.request import Request, Workload
 from workbench.workload.stream import Planned, Stream, plan
@@ -93,6 +93,11 @@ class Scenario(Frozen):
     def engine_config(self) -> EngineConfig:
         """The engine that the scenario asks for."""
         return parse(EngineConfig, self.engine, where="engine", error=ScenarioError)
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether its requests come from files beside it, which may change."""
+        return any(stream.documents is not None or isinstance(stream.arrivals, Trace) for stream in self.streams)
 
     @property
     def concurrency(self) -> dict[str, int]:
