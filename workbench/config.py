@@ -278,13 +278,14 @@ def parse(model: type[M], data: Any, *, where: str = "", error: type[InputError]
         return model.model_validate(data)
     except ValidationError as bad:
         raise _explain(model, bad, where, error) from None
+    except InputError as clash:  # of a rule about several fields
+        what = f"{where}: {clash.what}" if where else clash.what
+        raise error(what, clash.value, clash.expected, clash.fix) from None
 
 
 def _explain(model: type[BaseModel], bad: ValidationError, where: str, error: type[InputError]) -> InputError:
-    first = bad.errors(include_url=False)[0]
-    cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, InputError):
-        return cause
+    # A name that is not known explains one that is missing, so it goes first.
+    first = min(bad.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
     path = ".".join(str(part) for part in first["loc"]) or model.__name__
     what = f"{where}: {path}" if where else path
     if first["type"] == "extra_forbidden":

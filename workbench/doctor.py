@@ -25,7 +25,7 @@ from workbench.telemetry import Nvml, cuda_devices
 Verdict = Literal["ok", "warn", "fail"]
 
 _GIB = 1 << 30
-_NEEDED_MEMORY = 4 * _GIB  # smollm2 with its default KV pool peaks at about 3 GiB over all processes
+_NEEDED_MEMORY = 4 * _GIB  # smollm2 with its default KV pool peaks at about 3.5 GiB over all processes
 _NEEDED_DISK = _GIB
 _NEEDED_SHM = 64 << 20  # vLLM's message queues between engine core and workers
 _RESOLVE_TIMEOUT_S = 120.0

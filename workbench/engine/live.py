@@ -197,6 +197,7 @@ class LiveEngine:
         if distribution:
             check_version(distribution[1])
         self._device, self._core = installed, None
+        self._knobs, self._revision = self.envelope.defaults, 0
         self.model = resolve_model(self.config.model, progress=tell)
         self._check_length(self.model)
         self._port = self._take_port()
