@@ -20,7 +20,7 @@ from workbench.config import parse
 from workbench.engine.leftovers import find_leftovers
 from workbench.engine.leftovers import reap as reap_one
 from workbench.errors import ConfigError, EngineStartError, EnvelopeError, InputError, WorkbenchError
-from workbench.report import ReportRun, write_report
+from workbench.report.run import ReportRun
 from workbench.run import RecordedRun
 from workbench.session import Workbench
 from workbench.store import delete_run, list_runs, run_folder
@@ -266,6 +266,8 @@ def _show(played: RecordedRun, as_json: bool) -> None:
 
 
 def _report(reports: Sequence[ReportRun], path: Path, scenario: Scenario) -> None:
+    from workbench.report.html import write_report  # here, since Altair takes two seconds to import
+
     written = write_report(path, reports, title=scenario.name.replace("_", " "), question=scenario.question)
     typer.echo(written.resolve())
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from workbench.report import write_report
 from workbench.store.folder import disk_error
 from workbench.sweep import Played
 
@@ -57,6 +56,8 @@ def save_report(
     Raises:
         StoreError: it cannot be written.
     """
+    from workbench.report.html import write_report  # here, since Altair takes two seconds to import
+
     meta = played[0].run.meta
     return write_report(
         folder / REPORT,

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from workbench.config import SLO
-from workbench.report import ReportRun, write_report
+from workbench.report.html import write_report
+from workbench.report.run import ReportRun
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [

@@ -127,7 +127,9 @@ def test_prints(report, open_page):
 
 def test_markup_in_names_stays_text(make_trace, open_page, tmp_path):
     from workbench.config import SLO
-    from workbench.report import ReportRun, verify_report, write_report
+    from workbench.report.html import write_report
+    from workbench.report.run import ReportRun
+    from workbench.report.verify import verify_report
 
     evil = "</script><svg><img src=x onerror=document.title='bad'><b>&\"'"
     trace = make_trace(output=20)

@@ -8,9 +8,10 @@ import pytest
 
 from workbench.config import SLO, Knobs
 from workbench.errors import ConfigError, StoreError
-from workbench.report import ReportRun, write_report
 from workbench.report.environment import redact, sections
 from workbench.report.finding import finding
+from workbench.report.html import write_report
+from workbench.report.run import ReportRun
 from workbench.report.table import COLUMNS
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from workbench.errors import RunNotFoundError
-from workbench.report import verify_report
+from workbench.report.verify import verify_report
 
 
 def test_a_sound_report_has_no_problems(report, runs):

@@ -9,6 +9,8 @@ from workbench.config import SLO
 from workbench.metrics.gaps import Gaps, floats
 from workbench.trace import Trace
 
+LONG_PROMPT = 1000  # tokens; a prompt of this length or more counts as long, in tables and charts
+
 
 def request_metrics(trace: Trace, slo: SLO) -> pd.DataFrame:
     """Return one row a request, in the order of the trace.

@@ -9,10 +9,7 @@ environment.py  hardware, versions, command, without secrets
 definitions.py  the terms on the page
 html.py         write_report: all of it in one file
 verify.py       verify_report: reopen the file and check it
+
+Import from the modules: html.py draws with Altair, which takes two seconds to import, and the command line waits for it
+only where a report is written.
 """
-
-from workbench.report.html import write_report
-from workbench.report.run import ReportRun
-from workbench.report.verify import verify_report
-
-__all__ = ["ReportRun", "verify_report", "write_report"]

@@ -8,8 +8,10 @@ from typing import Any
 
 from workbench import metrics
 from workbench.config import SLO, Knobs
+from workbench.metrics.requests import LONG_PROMPT
 from workbench.trace import Trace
-from workbench.ui.charts.data import LONG_PROMPT, MIB
+
+_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -62,5 +64,5 @@ class ReportRun:
             **{key: self.setting.get(key) for key in ("policy", "budget", "chunk")},
             "long_ttft_s": float(longest) if longest == longest else None,  # NaN: no such prompt, or no first token
             **{key: self.figures.get(key) for key in keys},
-            "peak_activation_mib": None if peak is None else peak / MIB,
+            "peak_activation_mib": None if peak is None else peak / _MIB,
         }

@@ -10,11 +10,11 @@ import pandas as pd
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from workbench.metrics.requests import LONG_PROMPT
 from workbench.trace import Trace
 from workbench.ui.charts.theme import Look
 
 MIB = 1024 * 1024
-LONG_PROMPT = 1000  # tokens; a prompt of this length or more is shaded
 
 
 def decimate(frame: pd.DataFrame, time: str, values: Sequence[str], limit: int, by: str | None = None) -> pd.DataFrame:

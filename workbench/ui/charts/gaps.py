@@ -10,8 +10,9 @@ import pandas as pd
 
 from workbench import metrics
 from workbench.config import SLO
+from workbench.metrics.requests import LONG_PROMPT
 from workbench.trace import Trace
-from workbench.ui.charts.data import LONG_PROMPT, decimate, long_prefills, on_span
+from workbench.ui.charts.data import decimate, long_prefills, on_span
 from workbench.ui.charts.knobs import RULES, knob_rules
 from workbench.ui.charts.origin import origin
 from workbench.ui.charts.theme import (
