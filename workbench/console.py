@@ -15,7 +15,6 @@ from rich.table import Table
 from workbench.engine.protocol import Progress as Tell
 from workbench.report.table import COLUMNS
 from workbench.run import Run
-from workbench.session import Workbench
 from workbench.workload.scenario import Setting
 
 _PIPE_WIDTH = 120  # columns where there is no terminal to ask
@@ -42,7 +41,7 @@ def bars() -> Iterator[Progress]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[note]}", style="dim"),
-        console=out if out.is_jupyter else err,
+        console=err,
         refresh_per_second=5,
     ) as progress:
         yield progress
@@ -67,18 +66,6 @@ def follow(progress: Progress, setting: Setting | None, run: Run) -> None:
         done, _ = run.progress
         progress.update(task, completed=done)
     progress.update(task, completed=run.progress[0], note="recorded")
-
-
-def start(bench: Workbench) -> None:
-    """Start an engine and show how it goes; for notebooks."""
-    with bars() as progress:
-        bench.start(engine_start(progress))
-
-
-def watch(run: Run) -> None:
-    """Show a run's progress until it has ended; for notebooks."""
-    with bars() as progress:
-        follow(progress, None, run)
 
 
 def settings_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:

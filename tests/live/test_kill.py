@@ -15,7 +15,7 @@ from workbench import Workbench
 from workbench.engine.command import ENV_LABEL
 from workbench.engine.leftovers import find_leftovers, records_folder
 from workbench.errors import EngineDiedError
-from workbench.proc import labelled
+from workbench.proc import labelled, shared_memory
 from workbench.store import list_runs
 
 pytestmark = pytest.mark.live
@@ -81,6 +81,8 @@ def cli(place, *args):
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"WORKBENCH_STATE": str(place / "state")},
+        # A test run in the background of a shell ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
@@ -90,18 +92,19 @@ def tokens_on_disk(place):
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_the_command_line_is_ended_in_mid_run(place, signum):
-    before = {path.name for path in Path("/dev/shm").iterdir()}
     process = cli(place)
     try:
         until(lambda: tokens_on_disk(place) > 8000, 300, "no tokens were recorded")
         record = engine_record()
         children = psutil.Process(process.pid).children(recursive=True)
+        segments = set().union(*(shared_memory(pid) for pid in labelled(ENV_LABEL, record["label"])))
+        assert segments, "the engine shares memory between its processes"
         process.send_signal(signum)
         killed_at = time.monotonic()
         out, err = process.communicate(timeout=30)
         assert_gone(record, killed_at)
         until(lambda: not any(c.is_running() and c.status() != "zombie" for c in children), 5, "a child is left")
-        assert {path.name for path in Path("/dev/shm").iterdir()} <= before
+        assert not [segment for segment in segments if Path(segment).exists()]
     finally:
         process.kill()
     if signum == signal.SIGINT:

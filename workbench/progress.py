@@ -1,0 +1,33 @@
+"""Progress of long work in a notebook, as one line of text: widgets would break a notebook that runs headless."""
+
+from __future__ import annotations
+
+import sys
+
+from tqdm import tqdm
+
+from workbench.run import Run
+from workbench.session import Workbench
+
+
+def start(bench: Workbench) -> None:
+    """Start an engine and show for how long it has been doing what.
+
+    Raises:
+        EngineStartError: it did not come up; other errors as :meth:`workbench.session.Workbench.start`.
+    """
+    with tqdm(total=None, desc="engine start", bar_format="{desc} {elapsed}{postfix}", file=sys.stdout) as bar:
+        bench.start(lambda _elapsed, what: bar.set_postfix_str(what))
+
+
+def watch(run: Run) -> None:
+    """Show a run's output tokens as they arrive, until it has ended.
+
+    Raises:
+        EngineDiedError: the engine ended in the meantime; what was measured is kept.
+    """
+    done, total = run.progress
+    with tqdm(total=total, initial=done, desc="run", unit=" tokens", file=sys.stdout) as bar:
+        while not run.wait(0.2):
+            bar.update(run.progress[0] - bar.n)
+        bar.update(run.progress[0] - bar.n)
