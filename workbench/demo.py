@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench.store import prepare_root
 from workbench.store.folder import disk_error
 from workbench.sweep import Played
 
@@ -20,15 +21,7 @@ def prepare(folder: Path) -> Path:
     Raises:
         StoreError: it cannot be written.
     """
-    try:
-        runs = folder / RUNS
-        runs.mkdir(parents=True, exist_ok=True)
-        trial = folder / ".trial"
-        trial.write_bytes(b"\0" * 65536)
-        trial.unlink()
-    except OSError as error:
-        raise disk_error("cannot write the demo's results to", folder, error) from None
-    return runs
+    return prepare_root(folder / RUNS)
 
 
 def save_summary(folder: Path, played: Sequence[Played], facts: dict[str, Any]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from workbench.engine.protocol import Progress
 from workbench.errors import EngineError, EnvelopeError, InputError, ScenarioError
 from workbench.machine import machine_facts, package_versions
 from workbench.run import Change, RecordedRun, Run
-from workbench.store import new_run_folder
+from workbench.store import new_run_folder, prepare_root
 from workbench.telemetry import Nvml, Source, baseline, cuda_devices, device_sources, host_sources
 from workbench.telemetry.host import Session
 from workbench.workload.request import Workload
@@ -85,7 +85,9 @@ class Workbench:
         Raises:
             InputError: the model or a start-up field is wrong.
             EngineStartError: it did not come up.
+            StoreError: runs could not be written.
         """
+        prepare_root(self._root)  # a full disk should not cost an engine start
         name, version = installed_vllm() or ("", "")
         if name == "vllm" and "cpu" not in version:
             self._nvml = self._nvml or Nvml()

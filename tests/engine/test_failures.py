@@ -93,7 +93,7 @@ CASES = {
             "initializing the engine (this flag also controls CPU memory reservation on the CPU backend, despite its "
             "name)."
         ),
-        "no memory is left for the KV pool; raise gpu_memory_utilization, or set kv_cache_mib",
+        "no memory is left for the KV pool; raise kv_cache_mib, or gpu_memory_utilization where the pool has no size",
     ),
     "max length above the positions": (
         f"{API}pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"

@@ -10,7 +10,7 @@ import pytest
 
 from workbench.config import Knobs
 from workbench.errors import InputError, RunNotFoundError, StoreError
-from workbench.store import RunWriter, default_root, delete_run, list_runs, new_run_folder, run_folder
+from workbench.store import RunWriter, default_root, delete_run, list_runs, new_run_folder, prepare_root, run_folder
 from workbench.store.folder import plain, read_meta, short, write_meta
 
 
@@ -153,3 +153,15 @@ def test_metadata_holds_what_json_can():
     assert plain(value) == {"a": [1, [2]], "n": 1.5, "v": [0, 1], "inf": None, "p": "x", "3": None}
     assert plain(Knobs(budget=64, max_running=8))["budget"] == 64
     assert [short(v) for v in (None, "x", {"name": "y", "seed": 1}, {"b": 1}, 7)] == [None, "x", "y", "b=1", "7"]
+
+
+def test_a_root_is_made_and_left_as_it_was(tmp_path):
+    root = prepare_root(tmp_path / "a" / "runs")
+    assert root.is_dir()
+    assert list(root.iterdir()) == []
+
+
+def test_a_root_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"cannot write to .*file"):
+        prepare_root(tmp_path / "file")

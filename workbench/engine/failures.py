@@ -61,7 +61,7 @@ _CAUSES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"No available memory for the cache blocks",
-        "no memory is left for the KV pool; raise gpu_memory_utilization, or set kv_cache_mib",
+        "no memory is left for the KV pool; raise kv_cache_mib, or gpu_memory_utilization where the pool has no size",
     ),
     (
         r"max_model_len \((?P<value>\d+)\) is greater than the derived max_model_len \(\w+=(?P<most>\d+)",

@@ -10,7 +10,7 @@ catalogue.py  SQL over all runs
 """
 
 from workbench.store.catalogue import catalogue
-from workbench.store.folder import default_root, delete_run, list_runs, new_run_folder, run_folder
+from workbench.store.folder import default_root, delete_run, list_runs, new_run_folder, prepare_root, run_folder
 from workbench.store.reader import open_run
 from workbench.store.writer import RunWriter
 
@@ -22,5 +22,6 @@ __all__ = [
     "list_runs",
     "new_run_folder",
     "open_run",
+    "prepare_root",
     "run_folder",
 ]

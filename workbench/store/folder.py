@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,6 +27,7 @@ from workbench.store.streams import SUFFIX
 from workbench.trace import SCHEMA_VERSION
 
 META = "run.json"
+_TRIAL_BYTES = 1 << 18  # a short run's worth
 _GOING = ".going-"  # prefix of a folder that is being deleted
 _LISTED = ["id", "created", "label", "scenario", "setting", "status", "duration_s", "size_bytes"]
 
@@ -33,6 +35,23 @@ _LISTED = ["id", "created", "label", "scenario", "setting", "status", "duration_
 def default_root() -> Path:
     """Where runs are kept: the environment variable ``WORKBENCH_RUNS``, else ``runs`` in the current folder."""
     return Path(os.environ.get("WORKBENCH_RUNS") or "runs")
+
+
+def prepare_root(root: Path | str | None = None) -> Path:
+    """Make the folder that runs go into and try whether it can be written; worth a look before an engine is started.
+
+    Raises:
+        StoreError: it cannot be made or written, or the disk is full.
+    """
+    root = default_root() if root is None else Path(root)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=root, prefix=".trial-") as trial:
+            trial.write(b"\0" * _TRIAL_BYTES)
+            trial.flush()
+    except OSError as error:
+        raise disk_error("cannot write to", root, error) from None
+    return root
 
 
 def new_run_folder(root: Path | str | None = None, name: str = "run") -> Path:
