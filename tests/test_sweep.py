@@ -22,6 +22,10 @@ def test_names_differ():
     assert len(set(names)) == 4
 
 
+def test_a_value_given_twice_counts_once():
+    assert [s.budget for s in grid({"budget": [64, 256, 64]})] == [64, 256]
+
+
 def test_a_grid_without_values_is_empty():
     assert grid({"budget": []}) == ()
 

@@ -38,7 +38,7 @@ runs_app = typer.Typer(no_args_is_help=True, help="List, show and delete recorde
 app.add_typer(runs_app, name="runs")
 
 _INTERRUPTED = 130  # what the command-line library turns Ctrl-C into
-_KEPT = "interrupted; the engine was stopped, and what was measured is kept (workbench runs list)"
+_KEPT = "interrupted; nothing was left running, and runs that had begun are kept (workbench runs list)"
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 RunsRoot = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs (WORKBENCH_RUNS, else ./runs).")]

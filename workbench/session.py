@@ -150,6 +150,8 @@ class Workbench:
             EngineError: the engine does not run, or a run is going on.
             StoreError: the run cannot be recorded.
         """
+        if self._run is not None and not self._run.done:  # before there is a folder for it
+            raise EngineError("run: got a second run, expected one at a time; wait for the first or cancel it")
         scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
         workload = self._workload(scenario, seed, salt)
         changes = self._prepare(scenario, setting)

@@ -52,13 +52,14 @@ def grid(values: Mapping[str, Sequence[Any]]) -> tuple[Setting, ...]:
     """Settings for all combinations of knob values.
 
     Args:
-        values: knob name (a field of :class:`workbench.workload.scenario.Setting`) to the values it takes.
+        values: knob name (a field of :class:`workbench.workload.scenario.Setting`) to the values it takes; one given
+            twice counts once.
 
     Raises:
         InputError: there are more than a thousand combinations.
     """
     names = [name for name, options in values.items() if options]
-    combinations = list(itertools.product(*(values[name] for name in names)))
+    combinations = list(itertools.product(*(dict.fromkeys(values[name]) for name in names)))
     if len(combinations) > _MOST_SETTINGS:
         raise InputError("settings", len(combinations), f"at most {_MOST_SETTINGS}", "give fewer values")
     return tuple(

@@ -71,6 +71,7 @@ class Guard:
         self._order = order
         self._owner = identity(order["owner"])
         self._segments: set[str] = set()
+        self._ready = False
 
     def run(self) -> int:
         """Start the engine, watch it, end it; return its exit status (negative: signal)."""
@@ -126,7 +127,11 @@ class Guard:
         with selectors.DefaultSelector() as selector:
             selector.register(0, selectors.EVENT_READ, "order")
             selector.register(output, selectors.EVENT_READ, "output")
+            noted = 0.0
             while self._engine.poll() is None and is_same(self._owner):
+                if not self._ready and time.monotonic() > noted + 1.0:  # an engine may also die on its way up
+                    self._note_members()
+                    noted = time.monotonic()
                 ready = {key.data for key, _ in selector.select(_CHECK_S)}
                 if "output" in ready:
                     data = os.read(output.fileno(), 1 << 16)
@@ -140,6 +145,7 @@ class Guard:
     def _obey(self, order: bytes) -> bool:
         """Follow what the owner wrote; false ends the engine."""
         if b"mark" in order:  # the engine is ready: remember its shared memory, should it be killed later
+            self._ready = True
             self._note_members()
         return bool(order) and b"stop" not in order
 
