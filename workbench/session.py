@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,13 +13,14 @@ from workbench.config import SLO, EngineConfig, Knobs, parse
 from workbench.engine.live import LiveEngine
 from workbench.engine.probe.compat import installed_vllm
 from workbench.engine.protocol import Progress
-from workbench.errors import EngineError, EnvelopeError, InputError, ScenarioError
+from workbench.errors import EngineError, EnvelopeError, InputError
 from workbench.machine import machine_facts, package_versions
 from workbench.run import Change, RecordedRun, Run
 from workbench.store import new_run_folder, prepare_root
 from workbench.telemetry import Nvml, Source, baseline, cuda_devices, device_sources, host_sources
 from workbench.telemetry.host import Session
-from workbench.workload.request import Workload
+from workbench.workload.prompts import Prompts, load_tokenizer
+from workbench.workload.request import Request, Workload
 from workbench.workload.scenario import Scenario, Setting, build_workload, load_scenario
 
 
@@ -47,6 +47,7 @@ class Workbench:
         self._run: Run | None = None
         self._extra = itertools.count()
         self._built: tuple[tuple[Scenario, int | None, int, Path], Workload] | None = None
+        self._prompts: Prompts | None = None  # for dropped prompts, each unlike all before
         self._nvml: Nvml | None = None
         self._memory_before: dict[str, Any] | None = None
 
@@ -93,6 +94,8 @@ class Workbench:
             self._nvml = self._nvml or Nvml()
             self._memory_before = baseline(self._nvml, cuda_devices(self._nvml)[0])
         self.engine.start(progress)
+        if self.engine.model is not None and self.engine.model.tokenizer_path is not None:
+            self._prompts = Prompts(load_tokenizer(self.engine.model.tokenizer_path), seed=0)  # a drop is sent at once
         return self
 
     def stop(self) -> None:
@@ -193,16 +196,16 @@ class Workbench:
             )
         if self._run is None or self._run.done:
             raise EngineError("drop_long: got a prompt while nothing is played, expected a run; start one first")
-        number = next(self._extra)
-        stream = {
-            "class": "long",
-            "arrivals": {"kind": "at_once", "count": 1},
-            "prompt_tokens": tokens,
-            "output_tokens": output_tokens,
-        }
-        scenario = parse(Scenario, {"name": "drop-long", "streams": [stream]}, error=ScenarioError)
-        made = build_workload(scenario, self._tokenizer(), self.config.max_model_len, salt=number + 1)
-        request = dataclasses.replace(made.requests[0], request=f"dropped-{number}")
+        if self._prompts is None:
+            self._prompts = Prompts(load_tokenizer(self._tokenizer()), seed=0)
+        request = Request(
+            request=f"dropped-{next(self._extra)}",
+            class_name="long",
+            priority=0,
+            arrival_s=0.0,
+            prompt=self._prompts.piece(tokens),
+            output_tokens=output_tokens,
+        )
         self._run.add(request)
         return request.request
 

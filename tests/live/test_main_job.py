@@ -101,19 +101,32 @@ def test_memory_is_sampled_meanwhile(played):
     assert rss["bytes"].min() > 500 << 20
 
 
-def test_a_prompt_can_be_dropped_into_a_run(bench, short):
-    quiet = short.model_copy(update={"streams": short.streams[:1]})
+@pytest.fixture
+def endless(short):
+    """Chats that no machine ends before a test has done its part and cancels them."""
+    return short.model_copy(update={"streams": (short.streams[0].replace(output_tokens=4000),)})
+
+
+def test_a_prompt_can_be_dropped_into_a_run(bench, endless):
     bench.knobs(budget=256, policy="chunked")
-    run = bench.run(quiet)
-    name = bench.drop_long(1000, output_tokens=2)
-    assert run.wait(120)
-    chunks = run.trace.batch[(run.trace.batch["request"] == name) & run.trace.batch["prefill"]]
-    assert chunks["tokens"].sum() == 1000
-    assert len(chunks) >= 4
+    run = bench.run(endless)
+    names = [bench.drop_long(1000, output_tokens=2) for _ in range(2)]
+    dropped_at = run.progress[0]
+    while run.progress[0] < dropped_at + 400:  # of four chats: 100 steps, where the prompts need 8
+        assert not run.wait(0.05)
+    run.cancel()
+    assert run.wait(30)
+    for name in names:
+        chunks = run.trace.batch[(run.trace.batch["request"] == name) & run.trace.batch["prefill"]]
+        assert chunks["tokens"].sum() == 1000
+        assert len(chunks) >= 4
+        assert run.trace.requests.set_index("request").loc[name, "status"] == "ok"
+    prompts = run.trace.requests.set_index("request").loc[names, "cached_tokens"].fillna(0)
+    assert (prompts < 32).all(), "the second prompt is not the first again"
 
 
-def test_a_cancelled_run_keeps_what_was_measured(bench, short):
-    run = bench.run(short)
+def test_a_cancelled_run_keeps_what_was_measured(bench, endless):
+    run = bench.run(endless)
     while run.progress[0] < 20:
         assert not run.wait(0.05)
     run.cancel()
@@ -123,10 +136,10 @@ def test_a_cancelled_run_keeps_what_was_measured(bench, short):
     assert len(run.trace.tokens) >= 20
 
 
-def test_a_second_run_at_the_same_time_is_refused_in_one_line(bench, short):
-    run = bench.run(short)
+def test_a_second_run_at_the_same_time_is_refused_in_one_line(bench, endless):
+    run = bench.run(endless)
     with pytest.raises(EngineError, match="one at a time"):
-        bench.run(short)
+        bench.run(endless)
     run.cancel()
     run.wait(30)
 
