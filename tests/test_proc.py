@@ -120,3 +120,12 @@ def test_shared_memory_names_what_is_mapped():
     memory.close()
     assert name not in proc.shared_memory(os.getpid())
     assert proc.shared_memory(2**22 + 1) == set()
+
+
+def test_processes_of_a_session_by_what_stands_behind_the_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(proc, "_PROC", tmp_path)
+    for pid, stat in {5: "5 (a) Z 9 (b) S 1 4 42 0", 6: "6 (dead) Z 1 4 42 0", 1: "1 (init) S 0 0 0 0"}.items():
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(f"{stat} -1\n")
+    assert proc.in_session(42) == [5]
+    assert proc.in_session(0) == []

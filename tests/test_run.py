@@ -94,6 +94,35 @@ def test_a_dead_engine_ends_the_run_and_keeps_its_rows(engine, tmp_path):
     assert len(run.tokens) == 1
 
 
+def test_what_is_known_at_the_end_goes_before_what_was_known_at_the_start(engine, tmp_path):
+    said = [{"engine_pid": 1, "probe_dropped": 0}, {"engine_pid": None, "probe_dropped": 7}]
+    engine.describe = lambda: said[-1]
+    run = Run(engine, WORKLOAD, tmp_path / "run", {"label": "live CPU", "engine": said[0], "status": "mine", "id": "x"})
+    engine.playing.over.set()
+    assert run.wait(10)
+    assert run.meta["engine"] == {"engine_pid": 1, "probe_dropped": 7}
+    assert (run.meta["id"], run.meta["status"]) == ("run", "complete"), "the store's own facts are nobody else's"
+
+
+def test_an_end_that_goes_wrong_is_told_and_the_run_is_closed(engine, tmp_path):
+    engine.describe = lambda: 1 / 0
+    run = record(engine, tmp_path / "run")
+    engine.playing.over.set()
+    with pytest.raises(EngineError, match="ZeroDivisionError"):
+        run.wait(10)
+    assert run.meta["status"] == "failed"
+
+
+def test_a_look_at_a_run_does_not_freeze_it(engine, tmp_path):
+    run = record(engine, tmp_path / "run")
+    assert run.meta["status"] == "running"
+    engine.sink.rows("tokens", [{"request": "chat-0", "index": 0, "n": 1, "client_s": 0.5}])
+    engine.playing.over.set()
+    assert run.wait(10)
+    assert run.meta["status"] == "complete"
+    assert len(run.tokens) == 1
+
+
 def test_a_cancelled_run_says_so(engine, tmp_path):
     run = record(engine, tmp_path / "run")
     run.cancel()
@@ -140,6 +169,7 @@ def test_a_request_that_is_added_is_in_the_record(engine, tmp_path):
     run = record(engine, tmp_path / "run")
     run.add(Request("dropped-0", "long", 0, 0.0, (1,) * 50, 4))
     assert [request.request for request in engine.playing.added] == ["dropped-0"]
+    assert run.progress == (0, 5 + 4)
     engine.playing.over.set()
     run.wait(10)
     assert run.trace.requests.set_index("request").loc["dropped-0", "prompt_tokens"] == 50

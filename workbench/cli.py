@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,10 +17,9 @@ import typer
 from workbench import __version__, console, doctor
 from workbench import demo as demonstration
 from workbench import sweep as sweeps
-from workbench.config import parse
 from workbench.engine.leftovers import find_leftovers
 from workbench.engine.leftovers import reap as reap_one
-from workbench.errors import ConfigError, EngineStartError, EnvelopeError, InputError, WorkbenchError
+from workbench.errors import ConfigError, EngineStartError, InputError, WorkbenchError
 from workbench.report.run import ReportRun
 from workbench.run import RecordedRun
 from workbench.session import Workbench
@@ -62,14 +62,15 @@ def demo(
         bench.start(console.engine_start(progress))
         for one in sweeps.hot(bench, scenario, scenario.settings, lambda s, r: console.follow(progress, s, r)):
             played.append(one)
-            demonstration.save_summary(out, played, _facts(played))  # after each: an interruption keeps the rest
-        facts = _facts(played)
-        rows = demonstration.save_summary(out, played, facts)
+            rows = demonstration.save_summary(out, played, _facts(played))  # after each: an interruption keeps the rest
         bench.stop()
         task = progress.add_task("report", total=None, note="")
-        report = demonstration.save_report(
-            out, played, rows, lambda n, total, what: progress.update(task, completed=n, total=total, note=what)
-        )
+        again = shlex.join(["workbench", "demo", *(part for text in start_up or () for part in ("--set", text))])
+
+        def drawn(done: int, total: int, what: str) -> None:
+            progress.update(task, completed=done, total=total, note=what)
+
+        report = demonstration.save_report(out, played, rows, again, drawn)
         progress.update(task, completed=1, total=1, note="written")
     console.out.print(console.settings_table(rows, f"One engine (pid {rows[0]['engine_pid']}), {rows[0]['label']}"))
     typer.echo(report.resolve())
@@ -99,7 +100,7 @@ def run(
         "prefill_every": prefill_every,
     }
     given = {name: value for name, value in knobs.items() if value is not None}
-    setting = parse(Setting, {"name": _name(given), **given}, error=EnvelopeError) if given else None
+    setting = Setting.of(given) if given else None
     with Workbench.of(chosen, runs=runs, **_fields(start_up)) as bench, console.bars() as progress:
         if setting:
             setting.knobs(bench.engine.envelope)  # before the start: a wrong knob should not cost one
@@ -247,10 +248,6 @@ def _numbers(option: str, text: str | None) -> list[int]:
         return [int(part) for part in text.split(",")] if text else []
     except ValueError:
         raise InputError(option, text, "whole numbers with commas between", "write it like 64,256,1024") from None
-
-
-def _name(knobs: dict[str, Any]) -> str:
-    return " ".join(f"{name} {value}" for name, value in knobs.items())[:60]
 
 
 def _show(played: RecordedRun, as_json: bool) -> None:

@@ -42,9 +42,13 @@ def save_summary(folder: Path, played: Sequence[Played], facts: dict[str, Any]) 
 
 
 def save_report(
-    folder: Path, played: Sequence[Played], rows: Sequence[dict[str, Any]], on_progress: Callable[[int, int, str], None]
+    folder: Path,
+    played: Sequence[Played],
+    rows: Sequence[dict[str, Any]],
+    reproduce: str,
+    on_progress: Callable[[int, int, str], None],
 ) -> Path:
-    """Write ``report.html`` and return its path.
+    """Write ``report.html``, with the command that makes it again, and return its path.
 
     Raises:
         StoreError: it cannot be written.
@@ -58,6 +62,6 @@ def save_report(
         title="One long prompt among running chats",
         question=str(meta.get("question") or ""),
         rows=rows,
-        reproduce="make demo",
+        reproduce=reproduce,
         on_progress=on_progress,
     )

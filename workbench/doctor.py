@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import socket
@@ -21,6 +22,7 @@ from workbench.machine import machine_facts
 from workbench.models import list_presets
 from workbench.store import default_root
 from workbench.telemetry import Nvml, cuda_devices
+from workbench.telemetry.cgroup import cgroup_of
 
 Verdict = Literal["ok", "warn", "fail"]
 
@@ -106,6 +108,10 @@ def _gpu() -> Check:
 
 def _memory() -> Check:
     free = psutil.virtual_memory().available
+    group = cgroup_of()
+    if group is not None and group.limit is not None:  # a container may use less than the machine has
+        with contextlib.suppress(OSError, ValueError):
+            free = min(free, max(0, group.limit - int(group.usage.read_text())))
     verdict: Verdict = "ok" if free >= _NEEDED_MEMORY else "warn"
     fix = "" if verdict == "ok" else "close other programs, or start with a smaller kv_cache_mib"
     return Check("memory", verdict, f"{free / _GIB:.1f} GiB available", fix, free)

@@ -74,6 +74,12 @@ def descendants(pid: int, *, zombies: bool = False) -> list[int]:
     return found
 
 
+def in_session(leader: int) -> list[int]:
+    """Pids of the running processes of a session, in order; none for a leader of 0, which is the kernel's or init's."""
+    pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()] if leader > 0 else []
+    return sorted(pid for pid in pids if (stat := _stat(pid)) and stat[0] not in "ZXx" and int(stat[3]) == leader)
+
+
 def labelled(name: str, value: str) -> list[int]:
     """Pids of all processes that were started with ``name=value`` in their environment."""
     mark = f"{name}={value}".encode()

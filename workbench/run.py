@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pandas as pd
 from workbench import metrics
 from workbench.config import SLO
 from workbench.engine.protocol import Engine, Playing
-from workbench.errors import EngineError, StoreError, WorkbenchError
+from workbench.errors import EngineError, WorkbenchError
 from workbench.store import RunWriter, open_run
 from workbench.store.writer import EndStatus
 from workbench.telemetry import Sampler, Source
@@ -67,8 +68,8 @@ class RecordedRun:
 
     @property
     def trace(self) -> Trace:
-        """All tables of the run."""
-        if self._trace is None:
+        """All tables of the run; while it goes on, as far as they are on disk."""
+        if self._trace is None or self._trace.meta["status"] == "running":
             self._trace = open_run(self.folder)
         return self._trace
 
@@ -148,8 +149,9 @@ class Run(RecordedRun):
         self.workload = workload
         self.error: WorkbenchError | None = None
         self._writer = RunWriter(folder, meta)
-        self._tokens = 0
+        self._tokens, self._asked = 0, sum(request.output_tokens for request in workload.requests)
         self._cancelled = False
+        self._ended: dict[str, Any] = {}  # metadata known only at the end
         self._done = threading.Event()
         # Before anything is sent: after a crash, what was planned is known even of requests that never ended.
         self._writer.rows("requests", [_planned(request) for request in workload.requests])
@@ -160,7 +162,7 @@ class Run(RecordedRun):
             raise
         zero = self._playing.zero
         self._sampler = Sampler(sources, self._writer, zero=zero, hz=_SAMPLES_HZ)
-        self._engine = engine
+        self._engine, self._known = engine, meta.get("engine") or {}
         since = time.monotonic() - zero
         self._timers = [threading.Timer(change.at_s - since, self._make, [change]) for change in changes]
         for timer in self._timers:
@@ -182,12 +184,13 @@ class Run(RecordedRun):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Output tokens that have arrived, and those that the workload asks for."""
-        return self._tokens, sum(request.output_tokens for request in self.workload.requests)
+        """Output tokens that have arrived, and those that were asked for."""
+        return self._tokens, self._asked
 
     def add(self, request: Request) -> None:
         """Play one more request, now."""
         self._playing.add(request)
+        self._asked += request.output_tokens
         self._writer.rows("requests", [_planned(request) | {"planned_s": None}])
 
     def cancel(self) -> None:
@@ -216,23 +219,32 @@ class Run(RecordedRun):
 
     def _follow(self) -> None:
         """Wait for the play to end, then close the books."""
-        try:
+        with self._keeping_errors():
             self._playing.wait()
-        except EngineError as error:
-            self.error = error
-        except Exception as error:  # noqa: BLE001  a thread's exception would be seen by nobody
-            self.error = EngineError(f"run: {type(error).__name__}: {error}")
-        try:
+        with self._keeping_errors():
             for timer in self._timers:
                 timer.cancel()
             self._sampler.stop()
+            # An engine that died says less of itself than it did at the start.
+            now = {name: value for name, value in self._engine.describe().items() if value is not None}
+            self._ended |= {
+                "engine": {**self._known, **now},
+                "sampler_errors": [asdict(one) for one in self._sampler.errors],
+            }
+        with self._keeping_errors():
             status: EndStatus = "failed" if self.error else "cancelled" if self._cancelled else "complete"
-            engine = self._engine.describe()
-            self._writer.close(status, str(self.error) if self.error else None, engine=engine)
-        except StoreError as error:
+            self._writer.close(status, str(self.error) if self.error else None, **self._ended)
+        self._done.set()
+
+    @contextmanager
+    def _keeping_errors(self) -> Iterator[None]:
+        """Keep the first error for :meth:`wait`: nobody would see an exception of this thread."""
+        try:
+            yield
+        except WorkbenchError as error:
             self.error = self.error or error
-        finally:
-            self._done.set()
+        except Exception as error:  # noqa: BLE001  whatever it is
+            self.error = self.error or EngineError(f"run: {type(error).__name__}: {error}")
 
 
 def _planned(request: Request) -> dict[str, Any]:

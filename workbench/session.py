@@ -10,10 +10,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from workbench.config import SLO, EngineConfig, Knobs, parse
+from workbench.engine.command import installed_device
 from workbench.engine.live import LiveEngine
 from workbench.engine.probe.compat import installed_vllm
 from workbench.engine.protocol import Progress
-from workbench.errors import EngineError, EnvelopeError, InputError
+from workbench.errors import EngineError, EnvelopeError, InputError, WorkbenchError
 from workbench.machine import machine_facts, package_versions
 from workbench.run import Change, RecordedRun, Run
 from workbench.store import new_run_folder, prepare_root
@@ -21,7 +22,7 @@ from workbench.telemetry import Nvml, Source, baseline, cuda_devices, device_sou
 from workbench.telemetry.host import Session
 from workbench.workload.prompts import Prompts, load_tokenizer
 from workbench.workload.request import Request, Workload
-from workbench.workload.scenario import Scenario, Setting, build_workload, load_scenario
+from workbench.workload.scenario import MAX_SEED, Scenario, Setting, build_workload, load_scenario
 
 
 class Workbench:
@@ -45,7 +46,7 @@ class Workbench:
         self.engine = LiveEngine(self.config)
         self._root = Path(runs) if runs is not None else None
         self._run: Run | None = None
-        self._extra = itertools.count()
+        self._extra, self._plays = itertools.count(), itertools.count()
         self._built: tuple[tuple[Scenario, int | None, int, Path], Workload] | None = None
         self._prompts: Prompts | None = None  # for dropped prompts, each unlike all before
         self._nvml: Nvml | None = None
@@ -55,7 +56,7 @@ class Workbench:
     def of(cls, scenario: Scenario, *, runs: Path | str | None = None, **start_up: Any) -> Self:
         """A workbench with the engine that a scenario asks for; ``start_up`` goes before the scenario's fields."""
         fields = {**scenario.engine, **start_up}
-        return cls(**{"model": "smollm2", **fields}, runs=runs, slo=scenario.slo)
+        return cls(**fields, runs=runs, slo=scenario.slo)
 
     @staticmethod
     def open(folder: Path | str) -> RecordedRun:
@@ -88,26 +89,28 @@ class Workbench:
             EngineStartError: it did not come up.
             StoreError: runs could not be written.
         """
+        before = None
         prepare_root(self._root)  # a full disk should not cost an engine start
-        name, version = installed_vllm() or ("", "")
-        if name == "vllm" and "cpu" not in version:
+        if installed_device(installed_vllm()) == "cuda":
             self._nvml = self._nvml or Nvml()
-            self._memory_before = baseline(self._nvml, cuda_devices(self._nvml)[0])
+            before = baseline(self._nvml, cuda_devices(self._nvml)[0])
         self.engine.start(progress)
+        self._memory_before = before  # not of a start that was refused since the engine runs
         if self.engine.model is not None and self.engine.model.tokenizer_path is not None:
-            self._prompts = Prompts(load_tokenizer(self.engine.model.tokenizer_path), seed=0)  # a drop is sent at once
+            # Now, so that a drop is sent at once; with a seed that no scenario has.
+            self._prompts = Prompts(load_tokenizer(self.engine.model.tokenizer_path), seed=MAX_SEED + 1)
         return self
 
     def stop(self) -> None:
         """End the run that is going on, then the engine; nothing is left behind."""
         run = self._run
         if run is not None and not run.done:
-            with contextlib.suppress(EngineError):
+            with contextlib.suppress(WorkbenchError):  # it stays in run.error
                 run.cancel()
                 run.wait(5.0)
         self.engine.stop()
         if run is not None:
-            with contextlib.suppress(EngineError):
+            with contextlib.suppress(WorkbenchError):
                 run.wait(10.0)
         if self._nvml is not None:
             self._nvml.close()
@@ -134,7 +137,7 @@ class Workbench:
         *,
         setting: Setting | None = None,
         seed: int | None = None,
-        salt: int = 0,
+        salt: int | None = None,
         folder: Path | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Run:
@@ -144,7 +147,8 @@ class Workbench:
             scenario: a name, a file or an object.
             setting: knobs to play it under; without one the knobs stay as they are.
             seed: replaces the scenario's.
-            salt: other words in the prompts, all else equal.
+            salt: other words in the prompts, all else equal; by default 0, and with a prefix cache others in each run
+                on an engine, since the cache would know them.
             folder: where to record; by default a new folder in the workbench's runs.
             meta: more metadata for the run.
 
@@ -156,6 +160,8 @@ class Workbench:
         if self._run is not None and not self._run.done:  # before there is a folder for it
             raise EngineError("run: got a second run, expected one at a time; wait for the first or cancel it")
         scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
+        if salt is None:
+            salt = next(self._plays) if self.config.enable_prefix_caching else 0
         workload = self._workload(scenario, seed, salt)
         changes = self._prepare(scenario, setting)
         name = scenario.name if setting is None else f"{scenario.name} {setting.name}"
@@ -172,7 +178,7 @@ class Workbench:
             "engine": self.engine.describe(),
             **(meta or {}),
         }
-        folder = folder or new_run_folder(self._root, name[:60])
+        folder = folder or new_run_folder(self._root, name)
         self._run = Run(self.engine, workload, folder, facts, sources=self._sources(), changes=changes)
         return self._run
 
@@ -197,7 +203,7 @@ class Workbench:
         if self._run is None or self._run.done:
             raise EngineError("drop_long: got a prompt while nothing is played, expected a run; start one first")
         if self._prompts is None:
-            self._prompts = Prompts(load_tokenizer(self._tokenizer()), seed=0)
+            raise AssertionError("a run needs a tokenizer, and the start made prompts of it")
         request = Request(
             request=f"dropped-{next(self._extra)}",
             class_name="long",

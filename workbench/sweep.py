@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ class Played:
     engine_pid: int | None
     report: ReportRun
 
-    @property
+    @cached_property
     def row(self) -> dict[str, Any]:
         """One row of ``summary.json``: setting, figures, engine and run folder."""
         return {
@@ -56,17 +57,13 @@ def grid(values: Mapping[str, Sequence[Any]]) -> tuple[Setting, ...]:
             twice counts once.
 
     Raises:
-        InputError: there are more than a thousand combinations.
+        InputError: a value is wrong, or there are more than a thousand combinations.
     """
     names = [name for name, options in values.items() if options]
     combinations = list(itertools.product(*(dict.fromkeys(values[name]) for name in names)))
     if len(combinations) > _MOST_SETTINGS:
         raise InputError("settings", len(combinations), f"at most {_MOST_SETTINGS}", "give fewer values")
-    return tuple(
-        Setting(name=" ".join(f"{name} {value}" for name, value in zip(names, combination, strict=True)), **knobs)
-        for combination in combinations
-        if (knobs := dict(zip(names, combination, strict=True)))
-    )
+    return tuple(Setting.of(dict(zip(names, combination, strict=True))) for combination in combinations if combination)
 
 
 def hot(bench: Workbench, scenario: Scenario, settings: Sequence[Setting], follow: Follow) -> Iterator[Played]:
@@ -106,12 +103,18 @@ def with_restarts(
         config: start-up fields that the settings do not name.
         runs: parent of the run folders.
         progress: told how each start goes.
+
+    Raises:
+        InputError: a setting does not fit the engine that it would get; raised before the first start.
+        EngineDiedError: an engine ended in mid-run.
     """
+    configs = []
     for setting in settings:
         changed = {"max_num_batched_tokens": setting.budget, "max_num_seqs": setting.max_running}
-        fields = config.model_dump() | {name: value for name, value in changed.items() if value is not None}
-        with Workbench(**fields, runs=runs, slo=scenario.slo) as bench:
-            setting.knobs(bench.config.envelope)
+        configs.append(config.replace(**{name: value for name, value in changed.items() if value is not None}))
+        setting.knobs(configs[-1].envelope)
+    for setting, its_own in zip(settings, configs, strict=True):
+        with Workbench(**its_own.model_dump(), runs=runs, slo=scenario.slo) as bench:
             bench.start(progress)
             yield _play(bench, scenario, setting, follow)
 

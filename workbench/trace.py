@@ -186,14 +186,14 @@ def join_engine_stamps(tokens: pa.Table, batch: pa.Table, steps: pa.Table) -> pa
     total = np.cumsum(made["emitted"].to_numpy()[order], dtype=np.int64)  # over all requests, one after the other
     begin, end = (np.searchsorted(of_made, of_token, side=side) for side in ("left", "right"))
     before = np.concatenate(([0], total))[begin]
-    last = _floats(tokens["index"]) + _floats(tokens["n"]) - 1
+    last = floats(tokens["index"]) + floats(tokens["n"]) - 1
     at = np.searchsorted(total, before + last, side="right")
     known = (at >= begin) & (at < end)
     step = np.where(known, made_by[np.minimum(at, len(made_by) - 1)], -1)
     ids, first = np.unique(ended["step"].to_numpy(), return_index=True)
     where = np.minimum(np.searchsorted(ids, step), len(ids) - 1)
     engine_s = np.where(known & (ids[where] == step), ended["end_s"].to_numpy()[first[where]], np.nan)
-    known &= ~(engine_s > _floats(tokens["client_s"]) + _CLOCK_SLACK_S)
+    known &= ~(engine_s > floats(tokens["client_s"]) + _CLOCK_SLACK_S)
     new = {
         "engine_s": pa.array(np.where(known, engine_s, np.nan), from_pandas=True),
         "step": pa.array(step, pa.int64(), mask=~known),
@@ -204,6 +204,6 @@ def join_engine_stamps(tokens: pa.Table, batch: pa.Table, steps: pa.Table) -> pa
     return tokens
 
 
-def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
     """A numeric column as floats, null as NaN."""
     return np.asarray(column.to_numpy(), dtype=np.float64)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from workbench.engine.collector import Collector
 from workbench.engine.command import ENV_LABEL
+from workbench.engine.probe import wire
 from workbench.engine.process import EngineProcess
 from workbench.proc import labelled
 
@@ -86,6 +90,22 @@ class Lab:
             for pid in labelled(ENV_LABEL, process.label):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def sockets(monkeypatch):
+    """A short 0700 folder: a socket's path may not be longer than 107 bytes."""
+    folder = Path(tempfile.mkdtemp(prefix="wb-"))
+    monkeypatch.setenv(wire.ENV_FOLDER, str(folder))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def collector(sockets):
+    collector = Collector(sockets)
+    yield collector
+    collector.close()
 
 
 @pytest.fixture

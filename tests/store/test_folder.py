@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from workbench.config import Knobs
-from workbench.errors import InputError, RunNotFoundError, StoreError
+from workbench.errors import RunNotFoundError, StoreError
 from workbench.store import RunWriter, default_root, delete_run, list_runs, new_run_folder, prepare_root, run_folder
 from workbench.store.folder import plain, read_meta, short, write_meta
 
@@ -41,12 +41,12 @@ def test_names_become_safe(tmp_path, name, end):
     assert folder.parent == tmp_path.resolve()
 
 
-@pytest.mark.parametrize("name", ["../x", "..", "a/b", "/etc", "a\\b", "a\0b", "a\nb", "", "  ", "x" * 61])
-def test_names_that_lead_elsewhere_are_refused(tmp_path, name):
-    with pytest.raises(InputError, match=r"run name: got .*, expected 1 to 60 characters") as caught:
-        new_run_folder(tmp_path, name)
-    assert "\n" not in str(caught.value)
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize("name", ["../x", "..", "a/b", "/etc", "a\\b", "a\0b", "a\nb", "", "  ", "x" * 300])
+def test_no_name_leads_elsewhere(tmp_path, name):
+    folder = new_run_folder(tmp_path, name)
+    assert folder.parent == tmp_path.resolve()
+    assert len(folder.name) <= 80
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_a_root_that_cannot_be_made(tmp_path):

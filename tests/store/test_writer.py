@@ -216,7 +216,7 @@ def test_a_folder_that_is_taken_is_refused_and_left_alone(tmp_path, write):
 
 def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"cannot write the run folder .*file/run: .* MiB free\); .*WORKBENCH_RUNS"):
+    with pytest.raises(StoreError, match=r"cannot write the run folder .*file/run: .* MiB free\); .*another folder"):
         RunWriter(tmp_path / "file/run")
 
 
@@ -408,7 +408,7 @@ except StoreError as error:
     assert "MiB free); " in closed
     assert read == "[1.0] interrupted 2"
     assert "Read-only file system" in again
-    assert "make it writable, or set WORKBENCH_RUNS" in again
+    assert "make it writable, or choose another folder" in again
 
 
 def test_the_stream_survives_a_header_that_did_not_fit(tmp_path, monkeypatch):

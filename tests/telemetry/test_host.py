@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from workbench.telemetry.host import HostMemory, ProcessPss, ProcessRss, Session, session_pids
+from workbench.telemetry.host import HostMemory, ProcessPss, ProcessRss, Session
 from workbench.telemetry.sources import host_sources
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -120,7 +120,6 @@ def _target(entry):
 
 
 def test_session(child):
-    assert session_pids(child.pid) == [child.pid]
     now = [0.0]
     session = Session(child.pid, refresh_s=1.0, clock=lambda: now[0])
     assert session() == [child.pid]
@@ -130,18 +129,7 @@ def test_session(child):
     assert session() == []
 
 
-def test_session_with_a_name_full_of_brackets(tmp_path):
-    (tmp_path / "5").mkdir()
-    (tmp_path / "5" / "stat").write_text("5 (a) Z 9 (b) S 1 4 42 0 -1\n")
-    (tmp_path / "6").mkdir()
-    (tmp_path / "6" / "stat").write_text("6 (dead) Z 1 4 42 0 -1\n")
-    assert session_pids(42, tmp_path) == [5]
-
-
-def test_no_session_has_no_processes(tmp_path):
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1" / "stat").write_text("1 (init) S 0 0 0 0 -1\n")
-    assert session_pids(0, tmp_path) == []
+def test_no_session_has_no_processes():
     assert ProcessRss("engine", Session(0)).read().note == "n/a (no process to read yet)"
 
 

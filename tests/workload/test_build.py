@@ -195,7 +195,9 @@ def test_documents_are_cut_from_the_text_and_too_little_text_is_refused(tokenize
     assert len({r.prompt[0] for r in made}) == 3
     assert len({r.prompt[HEAD:] for r in made}) == 1  # every line is the same
     path.write_text("the old river\n")
-    with pytest.raises(ScenarioError, match=r"streams.0 \(class doc\): documents .*, the longest prompt; add text"):
+    with pytest.raises(
+        ScenarioError, match=r"streams.0 \(class doc\): documents .*, the longest piece of a prompt; add"
+    ):
         build_workload(mix, tokenizer_path, 4096)
 
 

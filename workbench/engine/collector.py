@@ -47,8 +47,7 @@ class Collector:
         self.scheduler: wire.SchedulerHello | None = None
         self.workers: dict[int, wire.WorkerHello] = {}
         self.faults: list[str] = []
-        self.dropped = 0  # records that the probe could not send, as far as it has said
-        self.refused: dict[int, str] = {}
+        self._dropped = self._dropped_before = 0  # records that the probe could not send, as far as it has said
         self.last_step_s = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="probe-collector", daemon=True)
@@ -56,14 +55,7 @@ class Collector:
 
     def send_knobs(self, revision: int, knobs: Knobs) -> None:
         """Put knobs where the scheduler looks before its next step."""
-        change = wire.KnobChange(
-            revision=revision,
-            budget=knobs.budget,
-            chunk=knobs.chunk,
-            max_running=knobs.max_running,
-            policy=knobs.policy,
-            prefill_every=knobs.prefill_every,
-        )
+        change = wire.KnobChange(revision=revision, **knobs.model_dump())
         with self._lock:
             self._page.write(change)
             self._emit("knobs", [self._knob_row(revision, time.monotonic(), knobs)])
@@ -72,7 +64,7 @@ class Collector:
     def into(self, sink: Sink, zero: float, revision: int, knobs: Knobs) -> Iterator[None]:
         """Hand rows to ``sink`` inside the block; ``revision`` and ``knobs`` are those in force at its start."""
         with self._lock:
-            self._sink, self._zero = sink, zero
+            self._sink, self._zero, self._dropped_before = sink, zero, self._dropped
             sink.rows("knobs", [self._knob_row(revision, zero, knobs) | {"applied_s": 0.0}])
         try:
             yield
@@ -80,6 +72,11 @@ class Collector:
             self._settle()
             with self._lock:
                 self._sink = None
+
+    @property
+    def dropped(self) -> int:
+        """Records that the probe could not send since the run began, as far as it has said."""
+        return self._dropped - self._dropped_before
 
     def close(self) -> None:
         """Stop receiving and free the socket."""
@@ -113,7 +110,7 @@ class Collector:
         match record:
             case wire.Step():
                 self.last_step_s = time.monotonic()
-                self.dropped = record.dropped
+                self._dropped = record.dropped
                 if record.end_s >= self._zero:
                     self._steps.append(record)
             case wire.SchedulerHello():
@@ -127,7 +124,6 @@ class Collector:
 
     def _applied(self, reply: wire.KnobReply) -> None:
         if reply.error:  # then the knobs before stay in force, and the revision never gets a step
-            self.refused[reply.revision] = reply.error
             self._fault("knobs", f"revision {reply.revision} was refused: {reply.error}")
             return
         row = {"revision": reply.revision, "step": reply.step, "applied_s": reply.applied_s - self._zero}

@@ -18,6 +18,7 @@ from workbench.driver.host import DriverProcess, Play
 from workbench.engine import command, failures
 from workbench.engine.collector import Collector
 from workbench.engine.leftovers import new_log
+from workbench.engine.probe import wire
 from workbench.engine.probe.compat import check_version, installed_vllm
 from workbench.engine.process import EngineProcess
 from workbench.engine.protocol import Label, Progress, State
@@ -55,6 +56,7 @@ class LiveEngine:
         self._device: command.Device = "cpu"
         self._stopping = threading.Event()
         self._lock = threading.RLock()
+        self._life = threading.RLock()  # held by a start from its first to its last moment, and by a stop
 
     @property
     def label(self) -> Label:
@@ -107,21 +109,29 @@ class LiveEngine:
             self._state = "starting"
             self._stopping.clear()
         begun = time.monotonic()
-        tell = progress or (lambda _elapsed, _what: None)
-        try:
-            self._launch(lambda what: tell(time.monotonic() - begun, what))
-            self._await_ready(begun, tell)
-        except BaseException:
-            self._shut_down("failed")
-            raise
-        self.startup_s = time.monotonic() - begun
-        self._state = "ready"
-        tell(self.startup_s, "ready")
+
+        def tell(what: str) -> None:
+            if self._stopping.is_set():  # so that a download or a conversion ends too
+                raise EngineStartError("the start was stopped")
+            if progress is not None:
+                progress(time.monotonic() - begun, what)
+
+        with self._life:
+            try:
+                self._launch(tell)
+                self._await_ready(begun, tell)
+                tell("ready")
+            except BaseException:
+                self._shut_down("failed")
+                raise
+            self.startup_s = time.monotonic() - begun
+            self._state = "ready"
 
     def stop(self) -> None:
-        """End the engine; nothing of it is left."""
+        """End the engine, also one that is starting; nothing of it is left."""
         self._stopping.set()
-        self._shut_down("stopped")
+        with self._life:
+            self._shut_down("stopped")
 
     def set_knobs(self, knobs: Knobs) -> int:
         """Set the hot knobs for the next step.
@@ -161,9 +171,10 @@ class LiveEngine:
             )
 
     def describe(self) -> dict[str, Any]:
-        """Facts for a run's metadata."""
-        hello = self._collector.scheduler if self._collector else None
-        workers = self._collector.workers if self._collector else {}
+        """Facts for a run's metadata; None is what is not known, or not any more."""
+        collector = self._collector  # a stop in another thread takes it away
+        hello = collector.scheduler if collector else None
+        workers = list(collector.workers.values()) if collector else []
         return {
             "label": self.label,
             "vllm": "=".join(installed_vllm() or ("vllm", "not installed")),
@@ -174,14 +185,16 @@ class LiveEngine:
             "config": self.config.model_dump(mode="json"),
             "model_origin": self.model.origin if self.model else None,
             "resolved": {field: getattr(hello, field) for field in hello.__struct_fields__} if hello else None,
+            # Of the one rank whose output vLLM hands back. On CPU the weights are what loading them made resident.
             "memory_split": {
-                "weights_bytes": sum(worker.weights_bytes for worker in workers.values()),
-                "kv_bytes": sum(worker.kv_bytes for worker in workers.values()),
+                "rank": workers[0].rank,
+                "weights_bytes": workers[0].weights_bytes,
+                "kv_bytes": workers[0].kv_bytes,
             }
             if workers
             else None,
-            "probe_faults": list(self._collector.faults) if self._collector else [],
-            "probe_dropped": self._collector.dropped if self._collector else 0,
+            "probe_faults": list(collector.faults) if collector else None,  # since the engine started
+            "probe_dropped": collector.dropped if collector else None,  # since the run began
         }
 
     def _launch(self, tell: Callable[[str], None]) -> None:
@@ -240,34 +253,43 @@ class LiveEngine:
                 ) from None
             return int(probe.getsockname()[1])
 
-    def _await_ready(self, begun: float, tell: Progress) -> None:
+    def _await_ready(self, begun: float, tell: Callable[[str], None]) -> None:
         deadline = begun + self.config.start_timeout_s
         while True:
             process, collector = self._process, self._collector
-            if self._stopping.is_set() or process is None or collector is None:
-                raise EngineStartError("the start was stopped")
+            if process is None or collector is None:
+                raise AssertionError("launched, and only the holder of the life lock shuts down")
             if not process.running:
                 raise self._start_error(process.error)
             if collector.scheduler is not None and self._ask("/health") == 200:
                 process.mark_ready()
                 self._core = identity(collector.scheduler.pid)
-                self._check_scheduler(collector.scheduler.async_scheduling)
+                self._check_resolved(collector.scheduler)
                 return
             if time.monotonic() > deadline:
                 raise self._start_error(
                     f"not ready after start_timeout_s = {self.config.start_timeout_s:g} s; raise it, or see the log"
                 )
-            tell(time.monotonic() - begun, self._stage())
+            tell(self._stage())
             time.sleep(_POLL_S)
 
-    def _check_scheduler(self, async_scheduling: bool) -> None:
-        if async_scheduling != command.is_async(self.config, self._device):
-            raise ConfigError(
-                "async_scheduling",
-                "on" if async_scheduling else "off",
-                "what the start-up field says, since the probe's scheduler was chosen by it",
-                "set async_scheduling and leave it out of extra_args",
-            )
+    def _check_resolved(self, hello: wire.SchedulerHello) -> None:
+        """Refuse an engine that extra_args made another than the configuration, its envelope and its charts say."""
+        config = self.config
+        asked = {
+            "max_num_batched_tokens": (hello.max_num_batched_tokens, config.max_num_batched_tokens),
+            "max_num_seqs": (hello.max_num_seqs, config.max_num_seqs),
+            "max_model_len": (hello.max_model_len, config.max_model_len),
+            "enable_prefix_caching": (hello.prefix_caching, config.enable_prefix_caching),
+            "async_scheduling": (hello.async_scheduling, command.is_async(config, self._device)),
+            "enable_chunked_prefill": (hello.chunked_prefill, True),
+            "long_prefill_token_threshold": (hello.chunk, 0),
+        }
+        for field, (found, expected) in asked.items():
+            if found != expected:
+                hot = {"enable_chunked_prefill": "policy", "long_prefill_token_threshold": "chunk"}.get(field)
+                way = f"turn the hot knob {hot}" if hot else f"set {field}"
+                raise ConfigError(field, found, f"{expected}, as the engine was configured", f"{way}, not extra_args")
 
     def _stage(self) -> str:
         """What a starting engine is doing, as its log tells."""

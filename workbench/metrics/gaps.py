@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from workbench.trace import Trace
+from workbench.trace import Trace, floats
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -147,11 +147,6 @@ def encode(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
     coded = column.combine_chunks().dictionary_encode()
     codes: Ints = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return coded.dictionary.to_pylist(), codes
-
-
-def floats(column: pa.ChunkedArray) -> Floats:
-    """Return a numeric column as floats, null as NaN."""
-    return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
 def _by_stream(code: Ints, at: Floats) -> NDArray[Any]:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from workbench.config import SLO
-from workbench.metrics.gaps import Gaps, floats
-from workbench.trace import Trace
+from workbench.metrics.gaps import Gaps
+from workbench.trace import Trace, floats
 
 LONG_PROMPT = 1000  # tokens; a prompt of this length or more counts as long, in tables and charts
 

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from workbench.config import SLO
-from workbench.metrics.gaps import Floats, Gaps, Ints, encode, floats
-from workbench.trace import Trace
+from workbench.metrics.gaps import Floats, Gaps, Ints, encode
+from workbench.trace import Trace, floats
 
 CAUSES = ("prefill", "preemption", "several", "front end or client", "unknown")
 _MOST = 0.5

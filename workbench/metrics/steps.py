@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from workbench.metrics.gaps import floats
-from workbench.trace import Trace
+from workbench.trace import Trace, floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from workbench.config import SLO
-from workbench.metrics.gaps import Floats, Gaps, floats
+from workbench.metrics.gaps import Floats, Gaps
 from workbench.metrics.requests import per_request
 from workbench.metrics.stalls import find_stalls
-from workbench.trace import TABLES, Trace
+from workbench.trace import TABLES, Trace, floats
 
 _NORMAL = {"requests.error", "requests.finish_reason", "memory.note"}  # null in a run where all went well
 _WHY_EMPTY = {

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.report.table import plain
+from workbench.store.folder import plain
 
 HIDDEN = "HIDDEN"
 _SECRET = re.compile(r"api[_-]?key|secret|passw|authori[sz]ation|credential|(hf|access|auth|bearer)[_-]?token", re.I)

@@ -25,8 +25,9 @@ from workbench.report.finding import finding
 from workbench.report.page import chart_sections, download_data
 from workbench.report.run import ReportRun
 from workbench.report.svg import VEGA_LITE
-from workbench.report.table import COLUMNS, cells, plain
+from workbench.report.table import COLUMNS, cells
 from workbench.report.verify import verify_report
+from workbench.store.folder import plain
 from workbench.ui.charts import DARK, LIGHT, css_variables, origin
 
 FORMAT = 1  # of the data inside

@@ -12,7 +12,7 @@ import pandas as pd
 from workbench import metrics
 from workbench.report.run import ReportRun
 from workbench.report.svg import static_svg
-from workbench.report.table import plain
+from workbench.store.folder import plain
 from workbench.ui.charts import (
     Look,
     decades,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from workbench.store.folder import plain
 
 NOT_MEASURED = "n/a"
 
@@ -73,16 +74,3 @@ def cells(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[Cel
             bar = round(100 * value / top, 2) if top else 0.0
         out.append(Cell(column, value, column.text(value), bar))
     return out
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it: numpy scalars become Python's, NaN and infinity null, unknown things text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [plain(item) for item in value]
-    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

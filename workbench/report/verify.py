@@ -16,7 +16,8 @@ import numpy as np
 
 from workbench.errors import RunNotFoundError
 from workbench.report.run import ReportRun
-from workbench.report.table import COLUMNS, plain
+from workbench.report.table import COLUMNS
+from workbench.store.folder import plain
 
 _FETCHING = {
     "src",

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel
 
-from workbench.errors import InputError, RunNotFoundError, StoreError, WorkbenchError
+from workbench.errors import RunNotFoundError, StoreError, WorkbenchError
 from workbench.store import owner
 from workbench.store.streams import SUFFIX
 from workbench.trace import SCHEMA_VERSION
@@ -57,18 +57,14 @@ def prepare_root(root: Path | str | None = None) -> Path:
 def new_run_folder(root: Path | str | None = None, name: str = "run") -> Path:
     """Make an empty folder for a run, readable by its owner only.
 
-    Folders sort by time: ``20260131-175959-123-name``. Spaces and signs in ``name`` become dashes.
+    Folders sort by time: ``20260131-175959-123-name``. Spaces and signs in ``name`` become dashes, so that it is
+    one folder's name whatever it was; beyond 60 characters it is cut.
 
     Raises:
-        InputError: ``name`` is empty, too long, or tries to leave ``root``.
         StoreError: the folder cannot be made.
     """
     root = default_root() if root is None else Path(root)
-    if not name.strip() or len(name) > 60 or re.search(r"[/\\\x00-\x1f\x7f]|\.\.", name):
-        raise InputError(
-            "run name", name, "1 to 60 characters without '/', '\\' or '..'", "choose a plain name such as chat-256"
-        )
-    slug = re.sub(r"[^\w.-]+", "-", name).strip(".-") or "run"
+    slug = re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-") or "run"
     try:
         root.mkdir(parents=True, exist_ok=True)
         while True:
@@ -225,7 +221,7 @@ def disk_error(what: str, path: Path, error: BaseException) -> StoreError:
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     fix = "free some space there" if full else "make it writable"
     reason = (isinstance(error, OSError) and error.strerror) or " ".join(str(error).split()) or type(error).__name__
-    return StoreError(f"{what} {path}: {reason} ({free}); {fix}, or set WORKBENCH_RUNS to another folder")
+    return StoreError(f"{what} {path}: {reason} ({free}); {fix}, or choose another folder")
 
 
 def plain(value: Any) -> Any:

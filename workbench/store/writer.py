@@ -94,7 +94,7 @@ class RunWriter:
         Args:
             status: how the run ended; a run of which rows were lost counts as failed.
             reason: one line on why it did not complete.
-            meta: more metadata, known only now.
+            meta: more metadata, known only now; it goes before what was known at the start.
 
         Raises:
             StoreError: not everything could be written; what was stays readable.
@@ -147,8 +147,7 @@ class RunWriter:
             raise StoreError(f"run folder {self.folder}: another process uses it; take a new folder") from None
         except OSError as error:
             raise disk_error("cannot write the run folder", self.folder, error) from None
-        self._meta = {
-            **meta,
+        self._own = {
             "schema": SCHEMA_VERSION,
             "id": self.folder.resolve().name,
             "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -157,6 +156,7 @@ class RunWriter:
             "writer": owner.this_process(),
             "compacted": False,
         }
+        self._meta = {**meta, **self._own}
         try:
             (self.folder / RESERVE).write_bytes(bytes(64 * 1024))
             write_meta(self.folder, self._meta)
@@ -206,7 +206,7 @@ class RunWriter:
             self._note(StoreError(f"run {self.folder}: {gone[0]} was taken away while the run went on; rows are lost"))
             return
         seconds = time.monotonic() - self._began
-        final = {**meta, **self._meta, "status": status, "reason": reason, "dropped": self.dropped}
+        final = {**self._meta, **meta, **self._own, "status": status, "reason": reason, "dropped": self.dropped}
         final |= {"ended": datetime.now(UTC).isoformat(timespec="milliseconds"), "duration_s": round(seconds, 3)}
         try:
             (self.folder / RESERVE).unlink(missing_ok=True)

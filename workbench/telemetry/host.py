@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
+from workbench.proc import in_session
 from workbench.telemetry.cgroup import Cgroup
 from workbench.telemetry.reading import Reading
 
@@ -21,23 +22,6 @@ PROC = Path("/proc")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 Pids = Iterable[int] | Callable[[], Iterable[int]]
-
-
-def session_pids(session: int, proc: Path = PROC) -> list[int]:
-    """List the live processes of a session: those of an engine that was started as the session's leader."""
-    found: list[int] = []
-    if session <= 0:  # an engine that has not started; session 0 is the kernel's, and that of init in a container
-        return found
-    for entry in os.scandir(proc):
-        if entry.name.isdigit():
-            try:
-                # After the name, which may hold blanks and brackets: state, parent, group, session.
-                fields = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
-            except OSError:
-                continue  # it ended meanwhile
-            if int(fields[3]) == session and fields[0] not in {b"Z", b"X"}:
-                found.append(int(entry.name))
-    return sorted(found)
 
 
 class Session:
@@ -58,7 +42,7 @@ class Session:
         """Return the pids."""
         now = self._clock()
         if now >= self._until:
-            self._pids, self._until = session_pids(self._session), now + self._refresh_s
+            self._pids, self._until = in_session(self._session), now + self._refresh_s
         return self._pids
 
 

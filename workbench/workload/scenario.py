@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -27,7 +28,7 @@ _SUFFIXES = (".yaml", ".yml")
 class Setting(Frozen):
     """Hot knobs to play the scenario under; what is left out is as the engine starts."""
 
-    name: str = Field(min_length=1, max_length=60, description="Name in tables and charts.")
+    name: str = Field(min_length=1, max_length=100, description="Name in tables and charts.")
     budget: int | None = Field(None, description="Most tokens in one step.", json_schema_extra={"unit": "tokens"})
     chunk: int | None = Field(
         None, description="Most prefill tokens of one request in one step.", json_schema_extra={"unit": "tokens"}
@@ -35,6 +36,16 @@ class Setting(Frozen):
     max_running: int | None = Field(None, description="Most requests running at once.")
     policy: PolicyName | None = Field(None, description="Scheduling policy.")
     prefill_every: int | None = Field(None, description="decode_first only: let prefill in on every N-th step.")
+
+    @classmethod
+    def of(cls, knobs: Mapping[str, Any]) -> Self:
+        """A setting that is called by its knobs, such as "budget 256 chunk 128".
+
+        Raises:
+            EnvelopeError: a name or a value is wrong.
+        """
+        name = " ".join(f"{knob} {value}" for knob, value in knobs.items())
+        return parse(cls, {"name": name, **knobs}, error=EnvelopeError)
 
     def knobs(self, envelope: Envelope) -> Knobs:
         """The full set of knobs.
@@ -215,7 +226,7 @@ def _pools(scenario: Scenario, prompts: Prompts, planned: list[Planned]) -> dict
             raise ScenarioError(
                 f"streams.{place} (class {stream.class_name}): documents {stream.documents}",
                 f"{len(pool.tokens)} tokens of text",
-                f"at least {longest}, the longest prompt",
+                f"at least {longest}, the longest piece of a prompt",
                 "add text or shorten prompt_tokens",
             )
     return pools

@@ -55,7 +55,7 @@ class Stream(Frozen):
     documents: Path | None = Field(
         None,
         description="A text file, or a folder of them, that prompts are cut from; a relative path starts at the "
-        "scenario's folder. It must hold as many tokens as the longest prompt; the text is taken as a ring.",
+        "scenario's folder. It must hold as many tokens as the longest piece of a prompt; the text is a ring.",
     )
 
     @model_validator(mode="after")

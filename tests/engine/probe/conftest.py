@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-
-from workbench.engine.collector import Collector
-from workbench.engine.probe import wire
 
 
 class ListSink:
@@ -37,22 +32,6 @@ class ListSink:
 @pytest.fixture
 def sink():
     return ListSink()
-
-
-@pytest.fixture
-def sockets(monkeypatch):
-    """A short 0700 folder: a socket's path may not be longer than 107 bytes."""
-    folder = Path(tempfile.mkdtemp(prefix="wb-"))
-    monkeypatch.setenv(wire.ENV_FOLDER, str(folder))
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def collector(sockets):
-    collector = Collector(sockets)
-    yield collector
-    collector.close()
 
 
 @pytest.fixture

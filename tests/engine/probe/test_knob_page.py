@@ -47,6 +47,16 @@ def test_a_change_that_is_being_written_waits_for_the_next_step(pair):
     assert reader.latest() == change(1)
 
 
+def test_a_head_that_is_caught_half_written_is_read_again(pair):
+    writer, reader = pair
+    writer.write(change(1))
+    sequence, length, checksum = _HEAD.unpack_from(writer._page)
+    _HEAD.pack_into(writer._page, 0, sequence, 0, 0)  # the writer stores sequence, length, checksum one by one
+    assert reader.latest() is None
+    _HEAD.pack_into(writer._page, 0, sequence, length, checksum)
+    assert reader.latest() == change(1)
+
+
 def test_a_message_that_does_not_match_its_checksum_is_not_taken(pair):
     writer, reader = pair
     writer.write(change(1))

@@ -129,7 +129,7 @@ def test_a_change_outside_the_envelope_is_refused_by_the_probe_too(bench, wrong)
     drain(scheduler)
     rows = sink.until("steps", 1)
     assert rows[0]["revision"] == 0
-    assert next(iter(wrong)) in collector.refused[1]
+    assert next(iter(wrong)) in collector.faults[-1]
 
 
 def test_of_a_flood_of_changes_the_last_one_counts(bench):

@@ -11,6 +11,8 @@ from workbench.engine.probe.worker import PeakMeter, ProbedWorker
 class AllocatorPeak:
     """Peak of torch's caching allocator on one CUDA device.
 
+    Read as the nested dict that torch keeps: its other functions flatten and sort that, each time.
+
     The allocator keeps its books on the host when a tensor is made, so the peak is right without a
     synchronisation, though the step itself runs asynchronously.
     """
@@ -21,15 +23,13 @@ class AllocatorPeak:
     def begin(self) -> int:
         """Reset the peak; return allocated bytes now."""
         torch.cuda.reset_peak_memory_stats(self._device)
-        return int(torch.cuda.memory_allocated(self._device))
+        return int(torch.cuda.memory_stats_as_nested_dict(self._device)["allocated_bytes"]["all"]["current"])
 
     def end(self) -> tuple[int, int, int]:
         """Return peak, allocated and reserved bytes."""
-        return (
-            int(torch.cuda.max_memory_allocated(self._device)),
-            int(torch.cuda.memory_allocated(self._device)),
-            int(torch.cuda.memory_reserved(self._device)),
-        )
+        books = torch.cuda.memory_stats_as_nested_dict(self._device)
+        allocated, reserved = books["allocated_bytes"]["all"], books["reserved_bytes"]["all"]
+        return allocated["peak"], allocated["current"], reserved["current"]
 
 
 class ProbeGPUWorker(ProbedWorker, Worker):

@@ -49,7 +49,7 @@ class KnobPage:
     def latest(self) -> KnobChange | None:
         """The newest change, if there is one that was not returned before. Never waits and never raises."""
         sequence, length, checksum = _HEAD.unpack_from(self._page)
-        if sequence == self._seen or sequence % 2 or length > _SIZE - _HEAD.size:
+        if sequence == self._seen or sequence % 2 or not 0 < length <= _SIZE - _HEAD.size:
             return None
         message = self._page[_HEAD.size : _HEAD.size + length]
         if zlib.crc32(message) != checksum:  # caught in the middle of a write: the next step sees it whole

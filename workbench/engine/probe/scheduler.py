@@ -14,7 +14,7 @@ from workbench.engine.probe import wire
 from workbench.engine.probe.compat import check_version
 from workbench.engine.probe.knob_page import KnobPage
 from workbench.engine.probe.link import RecordLink, now_us
-from workbench.engine.probe.policies import POLICIES, HotKnobs, Policy
+from workbench.engine.probe.policies import POLICIES, Policy
 
 if TYPE_CHECKING:
     from vllm.v1.core.sched.output import SchedulerOutput
@@ -38,14 +38,14 @@ class _Probed(_Base):
         super().__init__(*args, **kwargs)
         config = self.scheduler_config
         self._records, self._page = RecordLink(), self._open_page()
-        self._knobs = HotKnobs(
+        self._knobs = wire.KnobChange(
             revision=0,
             budget=self.max_num_scheduled_tokens,
             chunk=config.long_prefill_token_threshold,
             max_running=self.max_num_active_reqs,
             policy="chunked",
         )
-        self._ceiling = self._knobs
+        self._ceiling = self._knobs.budget
         self._hot_policy: Policy = POLICIES["chunked"]()
         self._step = 0
         self._pending: dict[int, wire.Step] = {}
@@ -64,6 +64,7 @@ class _Probed(_Base):
                 async_scheduling=bool(config.async_scheduling),
                 kv_blocks=int(self.cache_config.num_gpu_blocks or 0),
                 block_size=int(self.block_size),
+                chunk=int(config.long_prefill_token_threshold),
             )
         )
 
@@ -107,7 +108,7 @@ class _Probed(_Base):
             self._catch_up()
         outputs: dict[int, EngineCoreOutputs] = super().update_from_output(scheduler_output, model_runner_output)
         self._done.append((scheduler_output, model_runner_output, outputs, ended))
-        if not self.running and not self.waiting:  # nothing will be computed that the books could hide behind
+        if not any(self.get_request_counts()):  # nothing will be computed that the books could hide behind
             self._catch_up()
         return outputs
 
@@ -145,14 +146,7 @@ class _Probed(_Base):
             if change.policy != self._knobs.policy:
                 self._hot_policy.leave(self)
                 self._hot_policy = POLICIES[change.policy]()
-            self._knobs = HotKnobs(
-                revision=change.revision,
-                budget=change.budget,
-                chunk=change.chunk,
-                max_running=change.max_running,
-                policy=change.policy,
-                prefill_every=change.prefill_every,
-            )
+            self._knobs = change
             self.max_num_active_reqs = change.max_running
             self.adaptive_long_prefill_threshold = False  # it would raise the cap above what was asked for
         self._records.send(
@@ -160,8 +154,8 @@ class _Probed(_Base):
         )
 
     def _refusal(self, change: wire.KnobChange) -> str:
-        if not 1 <= change.budget <= self._ceiling.budget:
-            return f"budget {change.budget} outside 1..{self._ceiling.budget}"
+        if not 1 <= change.budget <= self._ceiling:
+            return f"budget {change.budget} outside 1..{self._ceiling}"
         if not 0 <= change.chunk <= self.max_model_len:
             return f"chunk {change.chunk} outside 0..{self.max_model_len}"
         if not 1 <= change.max_running <= self.max_num_running_reqs:
@@ -181,6 +175,7 @@ class _Probed(_Base):
             # After a preemption output tokens are computed again as well: that is prefill too.
             prefill = context < request.num_prompt_tokens or tokens > longest_decode
             parts.append(wire.Part(name, tokens, context, prefill))
+        running, waiting = self.get_request_counts()
         step = getattr(output, wire.STEP_ATTRIBUTE)
         self._pending[step] = wire.Step(
             step=step,
@@ -188,8 +183,8 @@ class _Probed(_Base):
             schedule_us=schedule_us,
             probe_us=before_us,
             revision=self._knobs.revision,
-            running=len(self.running),
-            waiting=len(self.waiting),
+            running=running,
+            waiting=waiting,
             kv_use=self.kv_cache_manager.usage,
             preempted=self._preempted,
             parts=parts,

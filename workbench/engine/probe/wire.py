@@ -72,6 +72,7 @@ class SchedulerHello(msgspec.Struct, array_like=True, tag="scheduler"):
     async_scheduling: bool
     kv_blocks: int
     block_size: int
+    chunk: int = 0  # long_prefill_token_threshold
 
 
 class WorkerHello(msgspec.Struct, array_like=True, tag="worker"):
@@ -91,8 +92,8 @@ class Fault(msgspec.Struct, array_like=True, tag="fault"):
     error: str
 
 
-class KnobChange(msgspec.Struct, array_like=True, tag="knobs"):
-    """Knobs that the next step is to use."""
+class KnobChange(msgspec.Struct, array_like=True, frozen=True, tag="knobs"):
+    """Knobs, as they travel and as the scheduler holds those in force."""
 
     revision: int
     budget: int

@@ -6,24 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
+from workbench.engine.probe.wire import KnobChange
 
 if TYPE_CHECKING:
     from vllm.v1.core.sched.output import SchedulerOutput
     from vllm.v1.core.sched.scheduler import Scheduler
 
 StockSchedule = Callable[[bool], "SchedulerOutput"]  # schedule(throttle_prefills)
-
-
-class HotKnobs(msgspec.Struct, frozen=True):
-    """The knobs in force, as the scheduler holds them."""
-
-    revision: int
-    budget: int
-    chunk: int
-    max_running: int
-    policy: str
-    prefill_every: int = 0
 
 
 class Policy(ABC):
@@ -37,7 +26,7 @@ class Policy(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def schedule(self, scheduler: Scheduler, knobs: HotKnobs, stock: StockSchedule) -> SchedulerOutput:
+    def schedule(self, scheduler: Scheduler, knobs: KnobChange, stock: StockSchedule) -> SchedulerOutput:
         """Plan one step by calling ``stock`` exactly once."""
 
     def leave(self, scheduler: Scheduler) -> None:  # noqa: B027  most policies have nothing to put back

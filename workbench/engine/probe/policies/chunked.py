@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.engine.probe.policies.base import HotKnobs, Policy, StockSchedule
+from workbench.engine.probe.policies.base import Policy, StockSchedule
+from workbench.engine.probe.wire import KnobChange
 
 if TYPE_CHECKING:
     from vllm.v1.core.sched.output import SchedulerOutput
@@ -16,6 +17,6 @@ class Chunked(Policy):
 
     name = "chunked"
 
-    def schedule(self, scheduler: Scheduler, knobs: HotKnobs, stock: StockSchedule) -> SchedulerOutput:
+    def schedule(self, scheduler: Scheduler, knobs: KnobChange, stock: StockSchedule) -> SchedulerOutput:
         """Call the stock scheduler as it is."""
         return stock(False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.engine.probe.policies.base import HotKnobs, Policy, StockSchedule
+from workbench.engine.probe.policies.base import Policy, StockSchedule
+from workbench.engine.probe.wire import KnobChange
 
 if TYPE_CHECKING:
     from vllm.v1.core.sched.output import SchedulerOutput
@@ -22,7 +23,7 @@ class DecodeFirst(Policy):
     def __init__(self) -> None:
         self._step = 0
 
-    def schedule(self, scheduler: Scheduler, knobs: HotKnobs, stock: StockSchedule) -> SchedulerOutput:
+    def schedule(self, scheduler: Scheduler, knobs: KnobChange, stock: StockSchedule) -> SchedulerOutput:
         """Ask vLLM's own data-parallel prefill throttle to defer prefill in this step."""
         self._step += 1
         if knobs.prefill_every and self._step % knobs.prefill_every == 0:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.engine.probe.policies.base import HotKnobs, Policy, StockSchedule
+from workbench.engine.probe.policies.base import Policy, StockSchedule
+from workbench.engine.probe.wire import KnobChange
 
 if TYPE_CHECKING:
     from vllm.v1.core.sched.output import SchedulerOutput
@@ -19,7 +20,7 @@ class Monolithic(Policy):
 
     name = "monolithic"
 
-    def schedule(self, scheduler: Scheduler, knobs: HotKnobs, stock: StockSchedule) -> SchedulerOutput:
+    def schedule(self, scheduler: Scheduler, knobs: KnobChange, stock: StockSchedule) -> SchedulerOutput:
         """Refuse to split a waiting prompt in this step."""
         scheduler.scheduler_config.enable_chunked_prefill = False
         scheduler.scheduler_config.long_prefill_token_threshold = 0  # the cap would split it all the same
