@@ -27,10 +27,17 @@ _OUR_ENVIRONMENT = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
 
 
 class StockEngine:
-    """An engine as anybody would start it."""
+    """An engine as anybody would start it.
 
-    def __init__(self, config: EngineConfig) -> None:
-        self.config = config
+    Args:
+        config: start-up fields.
+        our_malloc: with the allocator's thresholds that our engines get, to tell their cost from the probe's.
+    """
+
+    label = "live CPU"
+
+    def __init__(self, config: EngineConfig, *, our_malloc: bool = False) -> None:
+        self.config, self._our_malloc = config, our_malloc
 
     def start(self) -> None:
         """Start and wait until it answers."""
@@ -44,7 +51,8 @@ class StockEngine:
             at = argv.index(flag)
             del argv[at : at + 2]
         env = command.server_environment(str(folder), label, self.key, "cpu")
-        env = {name: value for name, value in env.items() if name not in _OUR_ENVIRONMENT}
+        if not self._our_malloc:
+            env = {name: value for name, value in env.items() if name not in _OUR_ENVIRONMENT}
         self.process = EngineProcess(argv=argv, env=env, folder=folder, log=new_log(label), label=label)
         deadline = time.monotonic() + self.config.start_timeout_s
         while self._status() != 200:
