@@ -20,10 +20,13 @@ class FakePlaying:
         self.zero = time.monotonic()
         self.over = threading.Event()
         self.error = None
-        self.added = []
+        self.added, self.released = [], False
 
     def add(self, request):
         self.added.append(request)
+
+    def release(self):
+        self.released = True
 
     def cancel(self):
         self.over.set()
@@ -45,7 +48,8 @@ class FakeEngine:
     def __init__(self, refuse=None):
         self.playing, self.refuse = FakePlaying(), refuse
 
-    def play(self, workload, sink):
+    def play(self, workload, sink, hold_s=None):
+        self.hold_s = hold_s
         if self.refuse:
             raise self.refuse
         self.sink = sink
@@ -155,6 +159,18 @@ def test_changes_are_made_in_time_and_their_errors_surface(engine, tmp_path):
     with pytest.raises(EnvelopeError, match="at most 8"):
         run.wait(10)
     assert made == [1]
+    assert engine.playing.released, "a change that fails must not hold the run for ever"
+
+
+def test_requests_that_come_after_a_change_are_held_until_it_is_made(engine, tmp_path):
+    seen = []
+    run = record(engine, tmp_path / "run", changes=[Change(0.05, lambda: seen.append(engine.playing.released))])
+    assert engine.hold_s == 0.05
+    time.sleep(0.3)
+    assert seen == [False]
+    assert engine.playing.released
+    engine.playing.over.set()
+    run.wait(10)
 
 
 def test_a_change_that_was_not_due_yet_is_not_made(engine, tmp_path):

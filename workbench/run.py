@@ -40,7 +40,7 @@ _KPIS = (
 
 @dataclass(frozen=True)
 class Change:
-    """Something to do to the engine while the run goes on.
+    """Something to do to the engine while the run goes on; requests planned for that time or later come after it.
 
     Attributes:
         at_s: when, in seconds from the run's zero.
@@ -156,18 +156,17 @@ class Run(RecordedRun):
         # Before anything is sent: after a crash, what was planned is known even of requests that never ended.
         self._writer.rows("requests", [_planned(request) for request in workload.requests])
         try:
-            self._playing: Playing = engine.play(workload, self)
+            hold_s = min((change.at_s for change in changes), default=None)
+            self._playing: Playing = engine.play(workload, self, hold_s)
         except BaseException as error:
             self._writer.close("failed", str(error))
             raise
         zero = self._playing.zero
         self._sampler = Sampler(sources, self._writer, zero=zero, hz=_SAMPLES_HZ)
         self._engine, self._known = engine, meta.get("engine") or {}
-        since = time.monotonic() - zero
-        self._timers = [threading.Timer(change.at_s - since, self._make, [change]) for change in changes]
-        for timer in self._timers:
-            timer.daemon = True
-            timer.start()
+        self._over = threading.Event()
+        if changes:
+            threading.Thread(target=self._make, args=[changes], name=f"changes {folder.name}", daemon=True).start()
         self._sampler.start()
         threading.Thread(target=self._follow, name=f"run {folder.name}", daemon=True).start()
 
@@ -211,19 +210,23 @@ class Run(RecordedRun):
             raise self.error
         return True
 
-    def _make(self, change: Change) -> None:
-        try:
-            change.do()
-        except WorkbenchError as error:
-            self.error = self.error or error
+    def _make(self, changes: Sequence[Change]) -> None:
+        """Make the changes in their time, then let go of the requests that were to come after them."""
+        with self._keeping_errors():
+            try:
+                for change in sorted(changes, key=lambda change: change.at_s):
+                    if self._over.wait(self._playing.zero + change.at_s - time.monotonic()):
+                        return
+                    change.do()
+            finally:
+                self._playing.release()
 
     def _follow(self) -> None:
         """Wait for the play to end, then close the books."""
         with self._keeping_errors():
             self._playing.wait()
         with self._keeping_errors():
-            for timer in self._timers:
-                timer.cancel()
+            self._over.set()
             self._sampler.stop()
             # An engine that died says less of itself than it did at the start.
             now = {name: value for name, value in self._engine.describe().items() if value is not None}

@@ -38,6 +38,27 @@ def test_requests_out_of_order_are_sent_in_order(driver, start, request_, patien
     assert sink.by_name[soon]["sent_s"] < 0.3 <= sink.by_name[late]["sent_s"]
 
 
+@pytest.mark.parametrize("concurrency", [{}, {"late": 1}])
+def test_requests_are_held_until_they_are_released(driver, start, request_, patience, server, tag, concurrency):
+    soon, late = f"plain/{tag}/soon", f"plain/{tag}/late"
+    requests = request_(soon), request_(late, 0.1, class_name="late")
+    play, sink = start(driver, *requests, concurrency=concurrency, hold_s=0.1)
+    assert not play.wait(0.5)
+    assert soon in server.told()["seen"]
+    assert late not in server.told()["seen"]
+    play.release()
+    assert play.wait(patience)
+    assert sink.by_name[late]["planned_s"] == 0.1, "how long it was held is its schedule lag"
+    assert sink.by_name[late]["sent_s"] > 0.4
+
+
+def test_a_play_that_holds_requests_can_be_cancelled(driver, start, request_, patience, tag):
+    play, sink = start(driver, request_(f"plain/{tag}", 0.1), hold_s=0.0)
+    play.cancel()
+    assert play.wait(patience)
+    assert sink.by_name[f"plain/{tag}"]["status"] == "cancelled"
+
+
 def test_fixed_concurrency_sends_the_next_when_one_ends(driver, start, request_, patience, tag):
     requests = [request_(f"plain/{tag}/{i}", 0.1, class_name="steady") for i in range(9)]
     play, sink = start(driver, *requests, concurrency={"steady": 3})

@@ -186,14 +186,33 @@ def test_a_sink_that_fails_ends_the_play_and_the_child_is_told(drive, server, st
 
 def test_a_recording_that_fails_is_the_error_of_the_play(drive, server, request_, recorder, patience):
     @contextlib.contextmanager
-    def recording(zero):
+    def recording(play):
         raise ValueError("no socket")
         yield
 
     driver = drive(server.port)
-    play = driver.play(Workload((request_("plain/rec"),)), recorder(), recording, lambda: None)
-    with pytest.raises(EngineError, match="ValueError: no socket"):
-        play.wait(patience)
+    with pytest.raises(ValueError, match="no socket"):
+        driver.play(Workload((request_("plain/rec"),)), recorder(), recording, lambda: None)
+    assert "plain/rec" not in server.told()["seen"]
+    after = driver.play(
+        Workload((request_("plain/rec2"),)), recorder(), lambda play: contextlib.nullcontext(), lambda: None
+    )
+    assert after.wait(patience)
+
+
+def test_the_engines_rows_are_taken_before_the_first_request_leaves(drive, server, request_, recorder, patience):
+    entered = []
+
+    @contextlib.contextmanager
+    def recording(play):
+        time.sleep(0.3)  # a busy machine
+        entered.append("plain/slow-rec" in server.told()["seen"])
+        yield
+
+    driver = drive(server.port)
+    play = driver.play(Workload((request_("plain/slow-rec"),)), recorder(), recording, lambda: None)
+    assert entered == [False]
+    assert play.wait(patience)
 
 
 def test_a_client_that_was_never_started_leaves_no_folder(monkeypatch, tmp_path):

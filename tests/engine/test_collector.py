@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 import msgspec
@@ -135,6 +136,15 @@ def test_the_end_of_a_run_waits_for_the_records_on_their_way_and_then_takes_no_m
     probe.send(step(200), wire.Fault("here", "all was read"))
     assert until(lambda: collector.faults)
     assert len(rows.tables["steps"]) == 200  # after the run: nobody's
+
+
+def test_the_end_of_a_run_waits_for_the_steps_whose_tokens_have_arrived(collector, probe, rows):
+    last = step(2, parts=[wire.Part("a", 1, 1, prefill=False, emitted=1)])
+    late = threading.Timer(0.4, lambda: probe.send(last))  # much later than an engine at rest is taken for done
+    with collector.into(rows, ZERO, 0, KNOBS, arrived=lambda: 3):
+        probe.send(step(1, parts=[wire.Part("a", 2, 0, prefill=True, emitted=2)]))
+        late.start()
+    assert [row["step"] for row in rows.tables["steps"]] == [1, 2]
 
 
 def test_steps_before_the_zero_of_a_run_are_not_part_of_it(collector, probe, rows):

@@ -18,5 +18,5 @@ def short():
     """The demo's scenario at a third of its length."""
     scenario = load_scenario("chat_and_long")
     chat, long = scenario.streams
-    streams = (chat.replace(output_tokens=80), long.replace(prompt_tokens=1500, output_tokens=4))
+    streams = (chat.replace(output_tokens=160), long.replace(prompt_tokens=1500, output_tokens=4))
     return scenario.model_copy(update={"streams": streams})

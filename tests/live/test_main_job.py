@@ -33,9 +33,9 @@ def test_all_settings_ran_on_one_engine(played, bench):
 def test_every_request_got_its_tokens(played, name):
     requests = played[name].run.trace.requests
     assert requests["status"].tolist() == ["ok"] * 5
-    assert sorted(requests["output_tokens"]) == [4, 80, 80, 80, 80]
+    assert sorted(requests["output_tokens"]) == [4, 160, 160, 160, 160]
     tokens = played[name].run.trace.tokens
-    assert tokens["n"].sum() == 324
+    assert tokens["n"].sum() == 644
 
 
 @pytest.mark.parametrize("name", [setting.name for setting in SETTINGS])
@@ -80,7 +80,8 @@ def test_knob_changes_are_stamped_and_act_on_the_next_step(played):
     knobs, steps = trace.knobs, trace.steps
     before, after = knobs.sort_values("revision").itertuples()
     assert (before.budget, after.budget) == (8192, 64)
-    assert 0.9 < after.sent_s < 1.5
+    long = trace.requests.set_index("request").loc["long-0"]
+    assert 1.0 <= after.sent_s < long.sent_s, "the long prompt comes after the change, however busy the machine is"
     later = steps[steps["scheduled_s"] > after.sent_s]
     assert later["revision"].eq(after.revision).all(), "no step that began after the change ran without it"
     assert steps.loc[steps["revision"] == after.revision, "step"].min() == after.step

@@ -20,7 +20,20 @@ import aiohttp
 import msgspec
 import zmq
 
-from workbench.driver.messages import Add, Begin, Cancel, Done, Failed, Item, Order, Plan, Report, Target, rows_address
+from workbench.driver.messages import (
+    Add,
+    Begin,
+    Cancel,
+    Done,
+    Failed,
+    Item,
+    Order,
+    Plan,
+    Release,
+    Report,
+    Target,
+    rows_address,
+)
 from workbench.driver.player import Player
 
 _GRACE_S = 1.0  # for cancelled plays to report, once stdin has closed
@@ -96,6 +109,8 @@ class Child:
                 task = asyncio.create_task(self._play(player, order))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
+            case Release() if order.play in self._plays:
+                self._plays[order.play].release()
             case Add() if order.play in self._plays:
                 self._plays[order.play].add(order.item)
             case Cancel():
@@ -105,7 +120,7 @@ class Child:
 
     async def _play(self, player: Player, order: Begin) -> None:
         try:
-            await player.run(order.zero, order.concurrency)
+            await player.run(order.zero, order.concurrency, order.hold_s)
         except Exception as error:  # noqa: BLE001  as above
             self._fail(error)
         finally:

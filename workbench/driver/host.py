@@ -88,15 +88,22 @@ class DriverProcess:
         return self._child.pid
 
     def play(
-        self, workload: Workload, sink: Sink, recording: Callable[[float], AbstractContextManager[None]], died: Died
+        self,
+        workload: Workload,
+        sink: Sink,
+        recording: Callable[[Play], AbstractContextManager[None]],
+        died: Died,
+        hold_s: float | None = None,
     ) -> Play:
         """Start a play.
 
         Args:
             workload: what to play.
             sink: where rows go.
-            recording: makes the context, from the play's zero, in which the engine's own rows go to the sink.
+            recording: makes the context in which the engine's own rows go to the sink; it is entered before anything
+                is sent, and left when every request has ended.
             died: tells whether the engine has ended, and why.
+            hold_s: requests planned from here on wait for :meth:`Play.release`.
 
         Raises:
             EngineError: a play is going on, or the client process has ended.
@@ -115,8 +122,10 @@ class DriverProcess:
                 self._send(Plan(number, item))
             zero = time.monotonic() + _LEAD_S
             play = Play(number, items, self._send, sink, zero)
-            following = (number, play, recording(zero), died)
-            self._send(Begin(number, zero, dict(workload.concurrency)))
+            with contextlib.ExitStack() as entered:
+                entered.enter_context(recording(play))
+                self._send(Begin(number, zero, dict(workload.concurrency), hold_s))
+                following = (number, play, entered.pop_all(), died)
             self._thread = threading.Thread(target=self._follow, args=following, name=f"play {number}", daemon=True)
             self._thread.start()
         except BaseException:

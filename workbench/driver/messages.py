@@ -41,6 +41,13 @@ class Begin(msgspec.Struct, tag="begin"):
     play: int
     zero: float  # CLOCK_MONOTONIC
     concurrency: dict[str, int]
+    hold_s: float | None = None  # requests planned from here on wait for a Release
+
+
+class Release(msgspec.Struct, tag="release"):
+    """Send what was held."""
+
+    play: int
 
 
 class Add(msgspec.Struct, tag="add"):
@@ -56,7 +63,7 @@ class Cancel(msgspec.Struct, tag="cancel"):
     play: int
 
 
-Order = Target | Plan | Begin | Add | Cancel
+Order = Target | Plan | Begin | Release | Add | Cancel
 
 
 class TokenRow(msgspec.Struct, array_like=True, gc=False):

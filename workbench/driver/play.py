@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from workbench.driver.messages import Add, Cancel, Item, Order, Rows, TokenRow, row_of
+from workbench.driver.messages import Add, Cancel, Item, Order, Release, Rows, TokenRow, row_of
 from workbench.errors import EngineError, InputError, WorkbenchError
 from workbench.trace import Sink
 from workbench.workload.request import Request
@@ -29,6 +29,7 @@ class Play:
     ) -> None:
         self.zero = zero
         self.in_flight = 0
+        self.output_tokens = 0  # that have arrived
         self.failed = 0  # requests that ended with an error
         self.error: WorkbenchError | None = None
         self._number, self._send, self._sink = number, send, sink
@@ -62,6 +63,11 @@ class Play:
             self._unreported[item.request] = item
             self._send(Add(self._number, item))
 
+    def release(self) -> None:
+        """Send the requests that were held; see :meth:`workbench.engine.protocol.Engine.play`."""
+        if not self.done:
+            self._send(Release(self._number))
+
     def cancel(self) -> None:
         """End all requests; what was measured stays."""
         if not self.done:
@@ -84,6 +90,7 @@ class Play:
         """Hand rows of the child to the sink."""
         self.in_flight = rows.in_flight
         if rows.tokens:
+            self.output_tokens += sum(row.n for row in rows.tokens)
             self._sink.rows("tokens", [_token(row) for row in rows.tokens])
         if rows.requests:
             for row in rows.requests:

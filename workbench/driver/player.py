@@ -48,16 +48,18 @@ class Player:
         self._failure: BaseException | None = None
         self._cancelled = False
         self._told_in_flight = 0
-        self._idle = asyncio.Event()
+        self._idle, self._released = asyncio.Event(), asyncio.Event()
+        self._hold_s: float | None = None
 
-    async def run(self, zero: float, concurrency: Mapping[str, int]) -> None:
+    async def run(self, zero: float, concurrency: Mapping[str, int], hold_s: float | None = None) -> None:
         """Play to the end; returns when every request has ended and has been reported.
 
         Args:
             zero: CLOCK_MONOTONIC that arrivals count from.
             concurrency: for classes with fixed concurrency, how many of the class are in flight at once.
+            hold_s: requests planned from here on wait for :meth:`release`.
         """
-        self._zero = zero
+        self._zero, self._hold_s = zero, hold_s
         if not self._cancelled:
             self._source(self._send_on_time([item for item in self._items if item.class_name not in concurrency]))
             for class_name, width in concurrency.items():
@@ -83,6 +85,10 @@ class Player:
         else:
             self._launch(item, time.monotonic() - self._zero)
 
+    def release(self) -> None:
+        """Send what was held."""
+        self._released.set()
+
     def cancel(self) -> None:
         """End all requests; those not sent yet are reported as cancelled."""
         self._cancelled = True
@@ -104,15 +110,21 @@ class Player:
             delay = self._zero + item.arrival_s - time.monotonic()
             if delay > 0:
                 await asyncio.sleep(delay)
+            await self._not_held(item)
             self._launch(item, item.arrival_s)
 
     async def _keep_one_in_flight(self, items: Iterator[Item]) -> None:
         free_s = 0.0  # since when this place is free
         for item in items:
             await asyncio.sleep(max(0.0, self._zero + item.arrival_s - time.monotonic()))
+            await self._not_held(item)
             task, stream = self._launch(item, max(free_s, item.arrival_s))
             await asyncio.wait([task])
             free_s = stream.row.done_s or time.monotonic() - self._zero
+
+    async def _not_held(self, item: Item) -> None:
+        if self._hold_s is not None and item.arrival_s >= self._hold_s:
+            await self._released.wait()
 
     def _launch(self, item: Item, planned_s: float) -> tuple[asyncio.Task[None], Stream]:
         self._waiting.pop(item.request, None)

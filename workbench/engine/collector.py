@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from workbench.trace import Sink
 _INTERNAL_ID = re.compile(r"(?:cmpl-)?(?P<ours>.+)-\d+-[0-9a-zA-Z]{8}")
 _POLL_MS = 50
 _QUIET_S = 0.1  # without a step after which a run's last one is taken to be in
-_SETTLE_S = 1.0  # longest wait for that quiet: others may be using the engine
+_SETTLE_S = 2.0  # longest wait for the last steps: others may be using the engine, or it has died with them
 _FAULTS = 100  # kept; the first ones tell the cause
 
 
@@ -43,6 +43,7 @@ class Collector:
         self._sink: Sink | None = None
         self._zero = 0.0
         self._steps: list[wire.Step] = []  # taken since the last flush
+        self._emitted = 0  # output tokens of the steps taken since the run began
         self._names: dict[str, str] = {}
         self.scheduler: wire.SchedulerHello | None = None
         self.workers: dict[int, wire.WorkerHello] = {}
@@ -61,15 +62,26 @@ class Collector:
             self._emit("knobs", [self._knob_row(revision, time.monotonic(), knobs)])
 
     @contextmanager
-    def into(self, sink: Sink, zero: float, revision: int, knobs: Knobs) -> Iterator[None]:
-        """Hand rows to ``sink`` inside the block; ``revision`` and ``knobs`` are those in force at its start."""
+    def into(
+        self, sink: Sink, zero: float, revision: int, knobs: Knobs, arrived: Callable[[], int] = lambda: 0
+    ) -> Iterator[None]:
+        """Hand rows to ``sink`` inside the block.
+
+        Args:
+            sink: where they go.
+            zero: CLOCK_MONOTONIC of the run's zero.
+            revision: of the knobs in force at its start.
+            knobs: those knobs.
+            arrived: output tokens that clients have received; the block ends when the steps that made them are in.
+        """
         with self._lock:
+            self._emitted = 0
             self._sink, self._zero, self._dropped_before = sink, zero, self._dropped
             sink.rows("knobs", [self._knob_row(revision, zero, knobs) | {"applied_s": 0.0}])
         try:
             yield
         finally:
-            self._settle()
+            self._settle(arrived())
             with self._lock:
                 self._sink = None
 
@@ -84,11 +96,11 @@ class Collector:
         self._thread.join(5.0)
         self._records.close(0)
 
-    def _settle(self) -> None:
-        """Wait until the records of the last steps are in: an engine at rest sends nothing for a while."""
+    def _settle(self, arrived: int) -> None:
+        """Wait until the records of the last steps are in: all that arrived was emitted, and nothing more comes."""
         begun = time.monotonic()
         while (now := time.monotonic()) < begun + _SETTLE_S:
-            if now - max(begun, self.last_step_s) > _QUIET_S:
+            if now - max(begun, self.last_step_s) > _QUIET_S and self._emitted >= arrived:
                 return
             time.sleep(0.01)
 
@@ -111,6 +123,7 @@ class Collector:
             case wire.Step():
                 self.last_step_s = time.monotonic()
                 self._dropped = record.dropped
+                self._emitted += sum(part.emitted for part in record.parts)
                 if record.end_s >= self._zero:
                     self._steps.append(record)
             case wire.SchedulerHello():

@@ -151,8 +151,8 @@ class LiveEngine:
             self._collector.send_knobs(self._revision, knobs)
             return self._revision
 
-    def play(self, workload: Workload, sink: Sink) -> Play:
-        """Start to play a workload.
+    def play(self, workload: Workload, sink: Sink, hold_s: float | None = None) -> Play:
+        """Start to play a workload; see :meth:`workbench.engine.protocol.Engine.play`.
 
         Raises:
             EngineError: the engine does not run, or a play is going on.
@@ -166,8 +166,9 @@ class LiveEngine:
             return self._driver.play(
                 workload,
                 sink,
-                recording=lambda zero: collector.into(sink, zero, revision, knobs),
+                recording=lambda play: collector.into(sink, play.zero, revision, knobs, lambda: play.output_tokens),
                 died=self._death,
+                hold_s=hold_s,
             )
 
     def describe(self) -> dict[str, Any]:

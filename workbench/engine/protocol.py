@@ -24,6 +24,9 @@ class Playing(Protocol):
     def add(self, request: Request) -> None:
         """Play one more request, now (its arrival is taken as the present moment)."""
 
+    def release(self) -> None:
+        """Send the requests that were held."""
+
     def cancel(self) -> None:
         """End all requests of the play; what was measured stays."""
 
@@ -63,8 +66,12 @@ class Engine(Protocol):
     def set_knobs(self, knobs: Knobs) -> int:
         """Set the hot knobs for the next step; return the revision."""
 
-    def play(self, workload: Workload, sink: Sink) -> Playing:
-        """Start to play a workload; measured rows go to ``sink``."""
+    def play(self, workload: Workload, sink: Sink, hold_s: float | None = None) -> Playing:
+        """Start to play a workload; measured rows go to ``sink``.
+
+        Requests planned for ``hold_s`` or later are held until :meth:`Playing.release`, so that a change which is due
+        then is made before them however busy the machine is. Their schedule lag tells how long they were held.
+        """
 
     def describe(self) -> dict[str, Any]:
         """Facts for a run's metadata: versions, command, pid, resolved configuration, memory split."""
