@@ -1,67 +1,15 @@
 """A run's life on a fake engine (says so: no vLLM in here): what is recorded, and how each end looks."""
 
-import threading
 import time
 
 import pytest
 
-from workbench.config import SLO, Knobs
+from workbench.config import SLO
 from workbench.errors import EngineDiedError, EngineError, EnvelopeError
 from workbench.run import Change, RecordedRun, Run
 from workbench.workload.request import Request, Workload
 
 WORKLOAD = Workload((Request("chat-0", "chat", 0, 0.0, (1, 2, 3), 3), Request("chat-1", "chat", 1, 9.0, (4, 5), 2)))
-
-
-class FakePlaying:
-    """A play that the test ends by hand."""
-
-    def __init__(self):
-        self.zero = time.monotonic()
-        self.over = threading.Event()
-        self.error = None
-        self.added, self.released = [], False
-
-    def add(self, request):
-        self.added.append(request)
-
-    def release(self):
-        self.released = True
-
-    def cancel(self):
-        self.over.set()
-
-    def wait(self, timeout_s=None):
-        ended = self.over.wait(timeout_s)
-        if self.error:
-            raise self.error
-        return ended
-
-
-class FakeEngine:
-    """Takes a workload and says nothing."""
-
-    label = "live CPU"
-    state = "ready"
-    knobs = Knobs(budget=64, max_running=8)
-
-    def __init__(self, refuse=None):
-        self.playing, self.refuse = FakePlaying(), refuse
-
-    def play(self, workload, sink, hold_s=None):
-        self.hold_s = hold_s
-        if self.refuse:
-            raise self.refuse
-        self.sink = sink
-        return self.playing
-
-    def describe(self):
-        return {"engine_pid": 1}
-
-
-@pytest.fixture
-def engine():
-    return FakeEngine()
 
 
 def record(engine, folder, **more):
@@ -141,9 +89,9 @@ def test_waiting_has_a_limit(engine, tmp_path):
     run.wait(10)
 
 
-def test_a_refused_play_leaves_a_failed_run_and_raises(tmp_path):
+def test_a_refused_play_leaves_a_failed_run_and_raises(fake_engine, tmp_path):
     with pytest.raises(EngineError, match="not ready"):
-        record(FakeEngine(refuse=EngineError("not ready")), tmp_path / "run")
+        record(fake_engine(refuse=EngineError("not ready")), tmp_path / "run")
     assert RecordedRun(tmp_path / "run").meta["status"] == "failed"
 
 

@@ -3,7 +3,9 @@
 import pytest
 
 from workbench import Workbench
-from workbench.errors import StoreError
+from workbench.config import SLO
+from workbench.errors import ConfigError, EngineError, StoreError
+from workbench.workload.request import Workload
 
 
 class DoneWrong:
@@ -46,3 +48,73 @@ def test_with_a_prefix_cache_each_run_has_other_words(tmp_path, monkeypatch, cac
         with pytest.raises(StoreError):
             bench.run("shared_prefix")
     assert seen == salts
+
+
+class NoPrompts:
+    def piece(self, tokens):
+        return (1,) * tokens
+
+
+@pytest.fixture
+def ready(tmp_path, fake_engine, monkeypatch):
+    """A workbench whose engine is a fake that is ready."""
+    bench = Workbench(runs=tmp_path)
+    bench.engine = fake_engine(config=bench.config)
+    bench._prompts = NoPrompts()
+    monkeypatch.setattr(bench, "_tokenizer", lambda: tmp_path)
+    monkeypatch.setattr(bench, "_sources", list)
+    return bench
+
+
+def test_start_up_fields_change_while_no_engine_runs(ready):
+    engine = ready.engine
+    with pytest.raises(EngineError, match="stop the engine first"):
+        ready.configure(max_num_seqs=8)
+    assert ready.configure().max_num_seqs == 32, "nothing changed: nothing to refuse"
+    ready.stop()
+    ready.configure(max_num_seqs=8, max_model_len=2048)
+    assert (ready.config.max_num_seqs, ready.config.max_model_len) == (8, 2048)
+    assert ready.engine is not engine
+    assert ready.engine.envelope.max_running == 8
+    with pytest.raises(ConfigError, match="max_num_seqs"):
+        ready.configure(max_num_seqs=-1)
+
+
+def test_a_prompt_on_an_idle_engine_is_a_run_of_its_own(ready):
+    name = ready.drop_long(500)
+    assert ready.playing
+    (request,) = ready.engine.workload.requests
+    assert (request.request, request.prompt_tokens, request.class_name) == (name, 500, "long")
+    ready.drop_long(600)
+    assert [one.prompt_tokens for one in ready.engine.playing.added] == [600]
+    assert ready.stop_load(10)
+    assert not ready.playing
+    assert ready.current_run.meta["scenario"] == "dropped"
+
+
+def test_stopping_a_load_that_is_none_is_no_error(ready):
+    assert ready.stop_load()
+
+
+def test_the_load_stops_and_the_engine_goes_on(ready, monkeypatch):
+    played = []
+    monkeypatch.setattr(ready, "_workload", lambda scenario, *_: played.append(scenario) or Workload(()))
+    run = ready.run("bursty_chat", rate=3.0, slo=SLO(gap_ms=50))
+    assert ready.stop_load(10)
+    assert run.meta["status"] == "cancelled"
+    assert run.meta["slo"]["gap_ms"] == 50
+    assert [scenario.rate for scenario in played] == [3.0]
+    assert ready.engine.state == "ready"
+
+
+@pytest.mark.parametrize("what", ["save_run", "compare"])
+def test_without_a_run_there_is_nothing_to_hand_over(ready, what):
+    with pytest.raises(EngineError, match="run a load first"):
+        getattr(ready, what)()
+
+
+def test_the_serve_command_makes_the_knobs_permanent(ready):
+    ready.knobs(budget=256, chunk=128)
+    command = ready.serve_command()
+    assert "--max-num-batched-tokens 256" in command
+    assert "--long-prefill-token-threshold 128" in command

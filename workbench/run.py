@@ -18,6 +18,7 @@ from workbench.engine.protocol import Engine, Playing
 from workbench.errors import EngineError, WorkbenchError
 from workbench.store import RunWriter, open_run
 from workbench.store.writer import EndStatus
+from workbench.tail import Tail
 from workbench.telemetry import Sampler, Source
 from workbench.trace import Trace
 from workbench.workload.request import Request, Workload
@@ -148,13 +149,14 @@ class Run(RecordedRun):
         super().__init__(folder)
         self.workload = workload
         self.error: WorkbenchError | None = None
+        self.tail = Tail()
         self._writer = RunWriter(folder, meta)
         self._tokens, self._asked = 0, sum(request.output_tokens for request in workload.requests)
         self._cancelled = False
         self._ended: dict[str, Any] = {}  # metadata known only at the end
         self._done = threading.Event()
         # Before anything is sent: after a crash, what was planned is known even of requests that never ended.
-        self._writer.rows("requests", [_planned(request) for request in workload.requests])
+        self.rows("requests", [_planned(request) for request in workload.requests])
         try:
             hold_s = min((change.at_s for change in changes), default=None)
             self._playing: Playing = engine.play(workload, self, hold_s)
@@ -162,8 +164,8 @@ class Run(RecordedRun):
             self._writer.close("failed", str(error))
             raise
         zero = self._playing.zero
-        self._sampler = Sampler(sources, self._writer, zero=zero, hz=_SAMPLES_HZ)
-        self._engine, self._known = engine, meta.get("engine") or {}
+        self._sampler = Sampler(sources, self, zero=zero, hz=_SAMPLES_HZ)
+        self._engine, self._begun = engine, meta
         self._over = threading.Event()
         if changes:
             threading.Thread(target=self._make, args=[changes], name=f"changes {folder.name}", daemon=True).start()
@@ -175,6 +177,22 @@ class Run(RecordedRun):
         if table == "tokens":
             self._tokens += sum(row["n"] for row in rows)
         self._writer.rows(table, rows)
+        self.tail.put(table, rows)
+
+    @property
+    def slo(self) -> SLO:
+        """The latency promise that the run is held against; known without a look at the disk."""
+        return SLO.model_validate(self._begun.get("slo") or {})
+
+    @property
+    def scenario(self) -> str:
+        """Name of what is played."""
+        return str(self._begun.get("scenario") or "run")
+
+    @property
+    def zero(self) -> float:
+        """The run's zero, in seconds of CLOCK_MONOTONIC."""
+        return self._playing.zero
 
     @property
     def done(self) -> bool:
@@ -190,7 +208,7 @@ class Run(RecordedRun):
         """Play one more request, now."""
         self._playing.add(request)
         self._asked += request.output_tokens
-        self._writer.rows("requests", [_planned(request) | {"planned_s": None}])
+        self.rows("requests", [_planned(request) | {"planned_s": None}])
 
     def cancel(self) -> None:
         """End all requests; what was measured stays."""
@@ -231,7 +249,7 @@ class Run(RecordedRun):
             # An engine that died says less of itself than it did at the start.
             now = {name: value for name, value in self._engine.describe().items() if value is not None}
             self._ended |= {
-                "engine": {**self._known, **now},
+                "engine": {**(self._begun.get("engine") or {}), **now},
                 "sampler_errors": [asdict(one) for one in self._sampler.errors],
             }
         with self._keeping_errors():

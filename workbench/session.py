@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pandas as pd
+
+from workbench import handover
 from workbench.config import SLO, EngineConfig, Knobs, parse
-from workbench.engine.command import installed_device
+from workbench.engine.command import installed_device, serve_command
 from workbench.engine.live import LiveEngine
 from workbench.engine.probe.compat import installed_vllm
 from workbench.engine.protocol import Progress
@@ -41,9 +44,8 @@ class Workbench:
     def __init__(
         self, model: str = "smollm2", *, runs: Path | str | None = None, slo: SLO | None = None, **start_up: Any
     ) -> None:
-        self.config: EngineConfig = parse(EngineConfig, {"model": model, **start_up})
         self.slo = slo or SLO()
-        self.engine = LiveEngine(self.config)
+        self.engine = LiveEngine(parse(EngineConfig, {"model": model, **start_up}))
         self._root = Path(runs) if runs is not None else None
         self._run: Run | None = None
         self._extra, self._plays = itertools.count(), itertools.count()
@@ -51,6 +53,21 @@ class Workbench:
         self._prompts: Prompts | None = None  # for dropped prompts, each unlike all before
         self._nvml: Nvml | None = None
         self._memory_before: dict[str, Any] | None = None
+
+    @property
+    def config(self) -> EngineConfig:
+        """Start-up fields; :meth:`configure` changes them."""
+        return self.engine.config
+
+    @property
+    def current_run(self) -> Run | None:
+        """The run that is going on, or the last one; none if nothing was played yet."""
+        return self._run
+
+    @property
+    def playing(self) -> bool:
+        """Whether a run is going on."""
+        return self._run is not None and not self._run.done
 
     @classmethod
     def of(cls, scenario: Scenario, *, runs: Path | str | None = None, **start_up: Any) -> Self:
@@ -78,6 +95,25 @@ class Workbench:
     ) -> None:
         self.stop()
 
+    def configure(self, **start_up: Any) -> EngineConfig:
+        """Change start-up fields while no engine runs; the next start uses them.
+
+        Args:
+            **start_up: fields of :class:`workbench.config.EngineConfig`; what is left out stays as it is.
+
+        Raises:
+            ConfigError: a field is wrong, or two clash.
+            EngineError: an engine runs.
+        """
+        config = parse(EngineConfig, self.config.model_dump() | start_up)
+        if config != self.config:
+            if self.engine.state in ("starting", "ready", "stopping"):
+                raise EngineError(
+                    f"configure: got new start-up fields while {self.engine.state}; stop the engine first"
+                )
+            self.engine = LiveEngine(config)
+        return config
+
     def start(self, progress: Progress | None = None) -> Self:
         """Start the engine and wait until it is ready.
 
@@ -104,10 +140,8 @@ class Workbench:
     def stop(self) -> None:
         """End the run that is going on, then the engine; nothing is left behind."""
         run = self._run
-        if run is not None and not run.done:
-            with contextlib.suppress(WorkbenchError):  # it stays in run.error
-                run.cancel()
-                run.wait(5.0)
+        with contextlib.suppress(WorkbenchError):  # it stays in run.error
+            self.stop_load(5.0)
         self.engine.stop()
         if run is not None:
             with contextlib.suppress(WorkbenchError):
@@ -135,9 +169,11 @@ class Workbench:
         self,
         scenario: Scenario | str | Path,
         *,
+        rate: float | None = None,
         setting: Setting | None = None,
         seed: int | None = None,
         salt: int | None = None,
+        slo: SLO | None = None,
         folder: Path | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Run:
@@ -145,10 +181,12 @@ class Workbench:
 
         Args:
             scenario: a name, a file or an object.
+            rate: requests a second of all open-loop streams together; by default the scenario's own.
             setting: knobs to play it under; without one the knobs stay as they are.
             seed: replaces the scenario's.
             salt: other words in the prompts, all else equal; by default 0, and with a prefix cache others in each run
                 on an engine, since the cache would know them.
+            slo: replaces the scenario's latency promise.
             folder: where to record; by default a new folder in the workbench's runs.
             meta: more metadata for the run.
 
@@ -157,40 +195,52 @@ class Workbench:
             EngineError: the engine does not run, or a run is going on.
             StoreError: the run cannot be recorded.
         """
-        if self._run is not None and not self._run.done:  # before there is a folder for it
-            raise EngineError("run: got a second run, expected one at a time; wait for the first or cancel it")
+        self._expect_rest()
         scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
+        if rate is not None:
+            scenario = scenario.at_rate(rate)
         if salt is None:
             salt = next(self._plays) if self.config.enable_prefix_caching else 0
         workload = self._workload(scenario, seed, salt)
         changes = self._prepare(scenario, setting)
-        name = scenario.name if setting is None else f"{scenario.name} {setting.name}"
         facts = {
-            "label": self.engine.label,
             "scenario": scenario.name,
             "question": scenario.question,
             "setting": setting.name if setting else None,
-            "slo": scenario.slo.model_dump(),
-            "seed": workload.seed,
-            "workload": workload.source,
-            "machine": machine_facts(),
-            "versions": package_versions(),
-            "engine": self.engine.describe(),
+            "slo": (slo or scenario.slo).model_dump(),
             **(meta or {}),
         }
-        folder = folder or new_run_folder(self._root, name)
-        self._run = Run(self.engine, workload, folder, facts, sources=self._sources(), changes=changes)
-        return self._run
+        name = scenario.name if setting is None else f"{scenario.name} {setting.name}"
+        return self._play(workload, folder or new_run_folder(self._root, name), facts, changes)
+
+    def stop_load(self, timeout_s: float | None = None) -> bool:
+        """End the run that is going on; what was measured stays. The engine goes on.
+
+        Args:
+            timeout_s: longest wait until the run is on disk.
+
+        Returns:
+            Whether it has ended; true also when nothing was played.
+
+        Raises:
+            EngineDiedError: the engine ended in the meantime.
+            StoreError: not everything could be written.
+        """
+        run = self._run
+        if run is None or run.done:
+            return True
+        run.cancel()
+        return run.wait(timeout_s)
 
     def drop_long(self, tokens: int, output_tokens: int = 16) -> str:
-        """Send one long prompt into the run that is going on, now.
+        """Send one long prompt, now: into the run that is going on, or as a run of its own.
 
         Returns:
             The request's name in the trace.
 
         Raises:
             InputError: it does not fit into the context.
-            EngineError: no run is going on.
+            EngineError: the engine does not run.
         """
         limit = self.config.max_model_len - output_tokens
         if not 1 <= tokens <= limit:
@@ -200,10 +250,9 @@ class Workbench:
                 f"1 to {limit} (max_model_len less {output_tokens} output tokens)",
                 "choose a length in it",
             )
-        if self._run is None or self._run.done:
-            raise EngineError("drop_long: got a prompt while nothing is played, expected a run; start one first")
+        self._tokenizer()  # tells what is missing
         if self._prompts is None:
-            raise AssertionError("a run needs a tokenizer, and the start made prompts of it")
+            raise AssertionError("the start made prompts of the tokenizer")
         request = Request(
             request=f"dropped-{next(self._extra)}",
             class_name="long",
@@ -212,8 +261,62 @@ class Workbench:
             prompt=self._prompts.piece(tokens),
             output_tokens=output_tokens,
         )
-        self._run.add(request)
+        if self.playing and self._run is not None:
+            self._run.add(request)
+        else:
+            facts = {"scenario": "dropped", "question": "What does one long prompt meet on an idle engine?"}
+            folder = new_run_folder(self._root, "dropped")
+            self._play(Workload((request,)), folder, facts | {"slo": self.slo.model_dump()})
         return request.request
+
+    def save_run(self, name: str | None = None) -> RecordedRun:
+        """Copy the run that is going on, or the last one, into a folder of its own with a report in it.
+
+        Raises:
+            EngineError: nothing was played yet.
+            StoreError: it cannot be written.
+        """
+        return handover.save(self._some_run("save_run"), self._root, name)
+
+    def compare(self, *runs: RecordedRun) -> pd.DataFrame:
+        """Figures side by side, one column a run; by default the last run and the one recorded before it.
+
+        Raises:
+            EngineError: nothing was played yet.
+            InputError: there are not two runs to compare.
+        """
+        if not runs:
+            last = self._some_run("compare")
+            before = handover.run_before(last)
+            runs = (last,) if before is None else (before, last)
+        return handover.side_by_side(runs)
+
+    def serve_command(self) -> str:
+        """The plain ``vllm serve`` command for the configuration, with the hot knobs in force made permanent."""
+        return serve_command(self.config, self.engine.model, self.engine.knobs)
+
+    def _some_run(self, what: str) -> Run:
+        if self._run is None:
+            raise EngineError(f"{what}: got no run, expected one that was played; run a load first")
+        return self._run
+
+    def _expect_rest(self) -> None:
+        """One run at a time; asked before there is a folder for it."""
+        if self.playing:
+            raise EngineError("run: got a second run, expected one at a time; wait for the first or cancel it")
+
+    def _play(self, workload: Workload, folder: Path, facts: Mapping[str, Any], changes: Sequence[Change] = ()) -> Run:
+        meta = {
+            "label": self.engine.label,
+            "seed": workload.seed,
+            "workload": workload.source,
+            "machine": machine_facts(),
+            "versions": package_versions(),
+            "engine": self.engine.describe(),
+            **facts,
+        }
+        self._run = Run(self.engine, workload, folder, meta, sources=self._sources(), changes=changes)
+        return self._run
 
     def _workload(self, scenario: Scenario, seed: int | None, salt: int) -> Workload:
         """Build the requests, or take those of the last run if they are the same: a sweep plays them many times."""

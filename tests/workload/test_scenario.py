@@ -239,3 +239,26 @@ def test_any_damage_to_the_text_gives_a_scenario_or_a_named_error(load, cut, jun
         load(text[:cut] + junk.encode(errors="replace").decode() + (text[cut:] if keep else ""))
     except InputError as bad:
         assert isinstance(bad, ScenarioError)  # noqa: PT017 - most damage is an error, some is not
+
+
+def test_the_rate_of_a_scenario_is_that_of_its_open_loop_streams(load):
+    scenario = load(GOOD)
+    assert scenario.rate == 2
+    faster = scenario.at_rate(5)
+    assert faster.rate == 5
+    assert faster.streams[0] == scenario.streams[0]
+    assert (faster.streams[1].arrivals.rate, faster.streams[1].arrivals.cv) == (5, 3)
+    assert scenario.rate == 2, "the scenario itself is as it was"
+
+
+def test_a_scenario_without_open_loop_streams_has_no_rate(load):
+    closed = load({**copy.deepcopy(GOOD), "streams": [GOOD["streams"][0]]})
+    assert closed.rate is None
+    with pytest.raises(ScenarioError, match="mine has no stream with a rate"):
+        closed.at_rate(2)
+
+
+@pytest.mark.parametrize("rate", [0, -1, 1e9, float("nan")])
+def test_a_rate_that_no_stream_takes_is_refused(load, rate):
+    with pytest.raises(ScenarioError, match="rate"):
+        load(GOOD).at_rate(rate)

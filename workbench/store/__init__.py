@@ -6,12 +6,14 @@ streams.py    Arrow streams that a kill -9 can cut anywhere
 writer.py     RunWriter: takes rows while a run goes on
 compact.py    streams to Parquet, at the end of a run or after a crash
 reader.py     open_run: a trace from a folder, whatever state it was left in
+snapshot.py   a run as it is now, in a folder of its own
 catalogue.py  SQL over all runs
 """
 
 from workbench.store.catalogue import catalogue
 from workbench.store.folder import default_root, delete_run, list_runs, new_run_folder, prepare_root, run_folder
 from workbench.store.reader import open_run
+from workbench.store.snapshot import snapshot
 from workbench.store.writer import RunWriter
 
 __all__ = [
@@ -24,4 +26,5 @@ __all__ = [
     "open_run",
     "prepare_root",
     "run_folder",
+    "snapshot",
 ]

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from workbench.config import SLO, EngineConfig, Envelope, Frozen, Knobs, PolicyName, parse
 from workbench.errors import EnvelopeError, InputError, ScenarioError
 from workbench.workload import paths
-from workbench.workload.arrivals import Concurrency, Trace
+from workbench.workload.arrivals import Concurrency, Rated, Trace
 from workbench.workload.prompts import Pool, Prompts, load_tokenizer
 from workbench.workload.request import Request, Workload
 from workbench.workload.stream import Planned, Stream, plan
@@ -104,6 +104,32 @@ class Scenario(Frozen):
     def engine_config(self) -> EngineConfig:
         """The engine that the scenario asks for."""
         return parse(EngineConfig, self.engine, where="engine", error=ScenarioError)
+
+    @property
+    def rate(self) -> float | None:
+        """Requests a second of all its open-loop streams together; none if it has no such stream."""
+        rates = [stream.arrivals.rate for stream in self.streams if isinstance(stream.arrivals, Rated)]
+        return sum(rates) if rates else None
+
+    def at_rate(self, rate: float) -> Scenario:
+        """The same traffic at another rate: every open-loop stream by the same factor, fixed concurrency untouched.
+
+        Raises:
+            ScenarioError: it has no open-loop stream, or the rate is beyond what a stream takes.
+        """
+        if self.rate is None:
+            raise ScenarioError(
+                "rate", rate, f"none, as {self.name} has no stream with a rate", "choose another scenario"
+            )
+        factor, streams = rate / self.rate, []
+        for stream in self.streams:
+            arrivals = stream.arrivals
+            if isinstance(arrivals, Rated):
+                arrivals = parse(
+                    type(arrivals), arrivals.model_dump() | {"rate": arrivals.rate * factor}, error=ScenarioError
+                )
+            streams.append(stream.model_copy(update={"arrivals": arrivals}))
+        return self.model_copy(update={"streams": tuple(streams)})
 
     @property
     def reads_files(self) -> bool:

@@ -1,0 +1,90 @@
+"""An engine that is none, for tests of what stands on engines (says so: no vLLM in here)."""
+
+import threading
+import time
+
+import pytest
+
+from workbench.config import Envelope, Knobs
+
+
+class FakePlaying:
+    """A play that the test ends by hand."""
+
+    def __init__(self):
+        self.zero = time.monotonic()
+        self.over = threading.Event()
+        self.error = None
+        self.added, self.released = [], False
+
+    def add(self, request):
+        self.added.append(request)
+
+    def release(self):
+        self.released = True
+
+    def cancel(self):
+        self.over.set()
+
+    def wait(self, timeout_s=None):
+        ended = self.over.wait(timeout_s)
+        if self.error:
+            raise self.error
+        return ended
+
+
+class FakeEngine:
+    """Takes a workload and says nothing."""
+
+    label = "live CPU"
+    state = "ready"
+    pid = None
+    model = None
+    revision = 0
+
+    def __init__(self, refuse=None, config=None):
+        self.refuse, self.config, self.lines = refuse, config, ()
+        self.playing = FakePlaying()
+        self.knobs = Knobs(budget=64, max_running=8)
+        self.sent = []
+
+    @property
+    def envelope(self):
+        return self.config.envelope if self.config else Envelope(max_budget=64, max_running=8, max_chunk=4096)
+
+    def play(self, workload, sink, hold_s=None):
+        if self.refuse:
+            raise self.refuse
+        self.sink, self.hold_s, self.workload = sink, hold_s, workload
+        self.playing = FakePlaying()
+        return self.playing
+
+    def start(self, progress=None):
+        self.state = "ready"
+
+    def stop(self):
+        self.playing.over.set()
+        self.state = "stopped"
+
+    def set_knobs(self, knobs):
+        self.sent.append(knobs)
+        self.knobs = knobs
+        self.revision += 1
+        return self.revision
+
+    def log_tail(self):
+        return self.lines
+
+    def describe(self):
+        return {"engine_pid": 1}
+
+
+@pytest.fixture
+def fake_engine():
+    """The class, to be made with or without a refusal."""
+    return FakeEngine
+
+
+@pytest.fixture
+def engine():
+    return FakeEngine()
