@@ -6,11 +6,12 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	&& { echo "$$python"; break; }; done)
 ENGINE := $(if $(filter 1,$(CUDA)),--cuda,$(if $(filter 0,$(CUDA)),--cpu))
 
-.PHONY: help setup demo test lint lab bench bench-name pins clean
+.PHONY: help setup demo test lint lab dashboard bench bench-name pins clean
 
 help:
 	@echo 'make demo              build .venv if needed, play the main scenario on a real engine, write a report'
 	@echo 'make lab               JupyterLab on notebooks/'
+	@echo 'make dashboard         the quickstart without its code, as a page for a class (Voilà)'
 	@echo 'make test              all tests          (ARGS="-k store" goes to pytest)'
 	@echo 'make lint              ruff and mypy'
 	@echo 'make bench NAME=probe  one of benchmarks/, as JSON'
@@ -36,8 +37,14 @@ lint: setup
 	$(BIN)/mypy
 
 # Jupyter refuses root, the usual user of a container, unless told; it listens on loopback only.
+# tools/jupyter: no pop-up about Jupyter's news, and which cells a dashboard leaves out.
+dashboard: export JUPYTER_PATH := $(CURDIR)/tools/jupyter$(if $(JUPYTER_PATH),:$(JUPYTER_PATH))
+lab dashboard: export JUPYTER_CONFIG_PATH := $(CURDIR)/tools/jupyter$(if $(JUPYTER_CONFIG_PATH),:$(JUPYTER_CONFIG_PATH))
 lab: setup
 	$(BIN)/jupyter lab --ip=127.0.0.1 --notebook-dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
+
+dashboard: setup
+	$(BIN)/voila notebooks/00_quickstart.ipynb --Voila.ip=127.0.0.1 $(ARGS)
 
 bench: bench-name setup
 	@$(BIN)/python -m benchmarks.$(NAME) $(ARGS)

@@ -13,7 +13,7 @@ WORKLOAD = Workload((Request("chat-0", "chat", 0, 0.0, (1, 2, 3), 3), Request("c
 
 
 def record(engine, folder, **more):
-    return Run(engine, WORKLOAD, folder, {"label": "live CPU", "slo": SLO().model_dump()}, **more)
+    return Run(engine, WORKLOAD, folder, {"label": "live CPU", "scenario": "two", "slo": SLO().model_dump()}, **more)
 
 
 def test_a_complete_run_holds_what_the_engine_gave_it(engine, tmp_path):
@@ -137,3 +137,14 @@ def test_a_request_that_is_added_is_in_the_record(engine, tmp_path):
     engine.playing.over.set()
     run.wait(10)
     assert run.trace.requests.set_index("request").loc["dropped-0", "prompt_tokens"] == 50
+
+
+def test_a_run_says_what_it_is_and_its_figures_read_as_numbers(engine, tmp_path):
+    run = record(engine, tmp_path / "run")
+    steps = [{"step": n, "end_s": 0.1 * n, "activation_bytes": n << 20} for n in (1, 48)]
+    engine.sink.rows("steps", steps)
+    engine.playing.over.set()
+    run.wait(10)
+    assert repr(run) == "<run run: two, live CPU, complete>"
+    assert run.kpis.loc["peak_activation_mib", "value"] == 48
+    assert "e+" not in str(run.kpis)

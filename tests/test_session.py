@@ -5,7 +5,7 @@ import pytest
 from workbench import Workbench
 from workbench.config import SLO
 from workbench.errors import ConfigError, EngineError, StoreError
-from workbench.workload.request import Workload
+from workbench.workload.request import Request, Workload
 
 
 class DoneWrong:
@@ -50,9 +50,9 @@ def test_with_a_prefix_cache_each_run_has_other_words(tmp_path, monkeypatch, cac
     assert seen == salts
 
 
-class NoPrompts:
-    def piece(self, tokens):
-        return (1,) * tokens
+class Dropping:
+    def make(self, tokens, output_tokens):
+        return Request(f"dropped-{tokens}", "long", 0, 0.0, (1,) * tokens, output_tokens)
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ def ready(tmp_path, fake_engine, monkeypatch):
     """A workbench whose engine is a fake that is ready."""
     bench = Workbench(runs=tmp_path)
     bench.engine = fake_engine(config=bench.config)
-    bench._prompts = NoPrompts()
+    bench._drops = Dropping()
     monkeypatch.setattr(bench, "_tokenizer", lambda: tmp_path)
-    monkeypatch.setattr(bench, "_sources", list)
+    monkeypatch.setattr(bench._memory, "sources", lambda _pid: [])
     return bench
 
 

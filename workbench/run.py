@@ -34,7 +34,7 @@ _KPIS = (
     "output_tokens_per_s",
     "goodput_per_s",
     "preemptions",
-    "peak_activation_bytes",
+    "peak_activation_mib",
     "schedule_lag_max_s",
 )
 
@@ -67,6 +67,11 @@ class RecordedRun:
         self.folder = Path(folder)
         self._trace: Trace | None = None
 
+    def __repr__(self) -> str:
+        meta = self.meta
+        setting = f" under {meta['setting']}" if meta.get("setting") else ""
+        return f"<run {self.folder.name}: {meta.get('scenario')}{setting}, {meta.get('label')}, {meta['status']}>"
+
     @property
     def trace(self) -> Trace:
         """All tables of the run; while it goes on, as far as they are on disk."""
@@ -91,8 +96,10 @@ class RecordedRun:
 
     @property
     def kpis(self) -> pd.DataFrame:
-        """The figures that people look at first, one row a figure."""
+        """The figures that people look at first, one row a figure; its unit stands in its name."""
         figures = self.summary
+        peak = figures["peak_activation_bytes"]
+        figures["peak_activation_mib"] = None if peak is None else peak / 2**20
         return pd.DataFrame({"value": [figures.get(name) for name in _KPIS]}, index=pd.Index(_KPIS, name="figure"))
 
     @property

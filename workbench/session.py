@@ -7,13 +7,13 @@ import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
-from workbench import handover
+from workbench import code, handover
 from workbench.config import SLO, EngineConfig, Knobs, parse
-from workbench.engine.command import installed_device, serve_command
+from workbench.engine.command import installed_device
 from workbench.engine.live import LiveEngine
 from workbench.engine.probe.compat import installed_vllm
 from workbench.engine.protocol import Progress
@@ -21,11 +21,13 @@ from workbench.errors import EngineError, EnvelopeError, InputError, WorkbenchEr
 from workbench.machine import machine_facts, package_versions
 from workbench.run import Change, RecordedRun, Run
 from workbench.store import new_run_folder, prepare_root
-from workbench.telemetry import Nvml, Source, baseline, cuda_devices, device_sources, host_sources
-from workbench.telemetry.host import Session
-from workbench.workload.prompts import Prompts, load_tokenizer
-from workbench.workload.request import Request, Workload
-from workbench.workload.scenario import MAX_SEED, Scenario, Setting, build_workload, load_scenario
+from workbench.telemetry import EngineMemory
+from workbench.workload.drops import Drops
+from workbench.workload.request import Workload
+from workbench.workload.scenario import Scenario, Setting, build_workload, load_scenario
+
+if TYPE_CHECKING:
+    from workbench.ui.panel.app import Panel
 
 
 class Workbench:
@@ -48,11 +50,10 @@ class Workbench:
         self.engine = LiveEngine(parse(EngineConfig, {"model": model, **start_up}))
         self._root = Path(runs) if runs is not None else None
         self._run: Run | None = None
-        self._extra, self._plays = itertools.count(), itertools.count()
+        self._plays = itertools.count()
         self._built: tuple[tuple[Scenario, int | None, int, Path], Workload] | None = None
-        self._prompts: Prompts | None = None  # for dropped prompts, each unlike all before
-        self._nvml: Nvml | None = None
-        self._memory_before: dict[str, Any] | None = None
+        self._drops: Drops | None = None  # while an engine is up
+        self._memory = EngineMemory()
 
     @property
     def config(self) -> EngineConfig:
@@ -125,16 +126,12 @@ class Workbench:
             EngineStartError: it did not come up.
             StoreError: runs could not be written.
         """
-        before = None
         prepare_root(self._root)  # a full disk should not cost an engine start
-        if installed_device(installed_vllm()) == "cuda":
-            self._nvml = self._nvml or Nvml()
-            before = baseline(self._nvml, cuda_devices(self._nvml)[0])
+        before = self._memory.look_before() if installed_device(installed_vllm()) == "cuda" else None
         self.engine.start(progress)
-        self._memory_before = before  # not of a start that was refused since the engine runs
+        self._memory.engine_is_up(before)
         if self.engine.model is not None and self.engine.model.tokenizer_path is not None:
-            # Now, so that a drop is sent at once; with a seed that no scenario has.
-            self._prompts = Prompts(load_tokenizer(self.engine.model.tokenizer_path), seed=MAX_SEED + 1)
+            self._drops = Drops(self.engine.model.tokenizer_path, self.config.max_model_len)
         return self
 
     def stop(self) -> None:
@@ -146,9 +143,8 @@ class Workbench:
         if run is not None:
             with contextlib.suppress(WorkbenchError):
                 run.wait(10.0)
-        if self._nvml is not None:
-            self._nvml.close()
-            self._nvml = None
+        self._drops = None
+        self._memory.close()
 
     def knobs(self, **changes: Any) -> int:
         """Change hot knobs; the engine's next step uses them.
@@ -242,25 +238,10 @@ class Workbench:
             InputError: it does not fit into the context.
             EngineError: the engine does not run.
         """
-        limit = self.config.max_model_len - output_tokens
-        if not 1 <= tokens <= limit:
-            raise InputError(
-                "tokens",
-                tokens,
-                f"1 to {limit} (max_model_len less {output_tokens} output tokens)",
-                "choose a length in it",
-            )
-        self._tokenizer()  # tells what is missing
-        if self._prompts is None:
-            raise AssertionError("the start made prompts of the tokenizer")
-        request = Request(
-            request=f"dropped-{next(self._extra)}",
-            class_name="long",
-            priority=0,
-            arrival_s=0.0,
-            prompt=self._prompts.piece(tokens),
-            output_tokens=output_tokens,
-        )
+        if self._drops is None:
+            self._tokenizer()  # tells why there is none
+            raise EngineError("drop_long: got a prompt in mid-start, expected a ready engine; try again in a moment")
+        request = self._drops.make(tokens, output_tokens)
         if self.playing and self._run is not None:
             self._run.add(request)
         else:
@@ -293,7 +274,30 @@ class Workbench:
 
     def serve_command(self) -> str:
         """The plain ``vllm serve`` command for the configuration, with the hot knobs in force made permanent."""
-        return serve_command(self.config, self.engine.model, self.engine.knobs)
+        return code.serve(self.config, self.engine.model, self.engine.knobs)
+
+    def code(self, scenario: str | Path | None = None, *, rate: float | None = None, slo: SLO | None = None) -> str:
+        """Python lines that start this engine, set the knobs in force, and play a load.
+
+        Args:
+            scenario: a name or a file.
+            rate: as for :meth:`run`.
+            slo: as for :meth:`run`; left out where it is the scenario's own.
+
+        Raises:
+            ScenarioError: there is no such scenario.
+        """
+        own = load_scenario(scenario).slo if scenario is not None else None
+        return code.as_code(self.config, self.engine.knobs, scenario, rate, None if slo == own else slo)
+
+    def panel(self) -> Panel:
+        """Controls and live charts, as a widget; each button is a method of this class.
+
+        A kernel has one panel: showing another closes it, and ends its engine if that is not this one.
+        """
+        from workbench.ui.panel.app import Panel  # here, since only notebooks have widgets
+
+        return Panel(self).follow()
 
     def _some_run(self, what: str) -> Run:
         if self._run is None:
@@ -315,7 +319,9 @@ class Workbench:
             "engine": self.engine.describe(),
             **facts,
         }
-        self._run = Run(self.engine, workload, folder, meta, sources=self._sources(), changes=changes)
+        self._run = Run(
+            self.engine, workload, folder, meta, sources=self._memory.sources(self.engine.pid or 0), changes=changes
+        )
         return self._run
 
     def _workload(self, scenario: Scenario, seed: int | None, salt: int) -> Workload:
@@ -345,9 +351,3 @@ class Workbench:
         if model.tokenizer_path is None:
             raise InputError("model", model.name, "a model with a tokenizer.json", "choose another model")
         return model.tokenizer_path
-
-    def _sources(self) -> list[Source]:
-        found = host_sources(Session(self.engine.pid or 0))
-        if self._nvml is not None:
-            found += device_sources(self._nvml, before=self._memory_before)
-        return found

@@ -62,7 +62,7 @@ def report(runs, tmp_path_factory):
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # two Playwrights at a time cannot be, see tests/browser
 def browser():
     """Debian's Chromium through Playwright."""
     if not CHROMIUM.exists():

@@ -26,7 +26,9 @@ from workbench.ui.charts import (
     step_chart,
 )
 from workbench.ui.charts.data import revisions, timeline
-from workbench.ui.charts.theme import DARK, LIGHT, decades, powers, root_ticks
+from workbench.ui.charts.gap_marks import readable
+from workbench.ui.charts.scales import decades, powers, root_ticks
+from workbench.ui.charts.theme import DARK, LIGHT
 
 FACTORIES = {
     "gaps": lambda trace, look=None: gap_chart(trace, SLO(), look),
@@ -428,3 +430,80 @@ def test_no_widgets_are_imported():
 
 def test_looks_are_plain_data():
     assert replace(Look(), theme="dark").palette == DARK
+
+
+# --- what memory is made of ---
+
+
+GIB = 2**30
+SPLIT = {"rank": 0, "weights_bytes": GIB // 2, "kv_bytes": 2 * GIB, "graphs_bytes": 0}
+
+
+def with_memory(trace, samples, split=None):
+    memory = [{"t_s": at, "source": source, "bytes": size} for at, source, size in samples]
+    meta = {**trace.meta, "engine": {"memory_split": split}}
+    return Trace(with_rows(trace, memory=memory).tables, meta)
+
+
+def test_memory_chart_draws_what_the_processes_hold(trace):
+    samples = [(0.5, "host engine rss", 3 * GIB), (1.0, "host available", 9 * GIB), (1.5, "host engine rss", 4 * GIB)]
+    chart = memory_chart(with_memory(trace, samples))
+    assert [(row["t"], row["gib"]) for row in rows(chart) if "gib" in row] == [(0.5, 3.0), (1.5, 4.0)]
+    assert "resident up to 4,096 MiB (line)" in subtitle(chart)
+    assert "resident, GiB (line)" in svg(chart)
+    assert "resident as a line" in chart.to_dict()["description"]
+
+
+def test_memory_chart_prefers_devices(trace):
+    samples = [
+        (0.5, "host engine rss", GIB),
+        (0.5, "GPU 0 used", 3 * GIB),
+        (0.5, "GPU 0 reserved", GIB),
+        (0.5, "GPU 1 used", 5 * GIB),
+        (0.6, "GPU 1 used", None),
+        (0.5, "host used (unified memory of GPU 0)", GIB),
+    ]
+    chart = memory_chart(with_memory(trace, samples))
+    assert {(row["source"], row["gib"]) for row in rows(chart) if "gib" in row} == {
+        ("GPU 0 used", 3.0),
+        ("GPU 1 used", 5.0),
+    }
+    assert "device used up to 5,120 MiB" in subtitle(chart)
+
+
+def test_memory_chart_stacks_what_it_is_made_of(trace):
+    chart = memory_chart(with_memory(trace, [], SPLIT))
+    peak = trace.steps["activation_bytes"].max()
+    parts = {row["part"]: (row["y"], row["y2"]) for row in rows(chart) if "part" in row}
+    assert parts == {
+        "weights": (0.0, 0.5),
+        "KV pool": (0.5, 2.5),
+        "activation peak": (2.5, pytest.approx(2.5 + peak / GIB, abs=1e-4)),
+    }
+    assert f"bar: weights 512, KV pool 2,048, activation peak {peak / 2**20:,.0f} MiB" in subtitle(chart)
+    text = svg(chart)
+    assert LIGHT.weights in text
+    assert "engine, GiB (bar)" in text
+    assert "what the engine's memory is made of" in chart.to_dict()["description"]
+
+
+def test_memory_chart_without_samples_or_split_has_one_axis(trace):
+    assert "GiB" not in svg(memory_chart(with_memory(trace, [], None)))
+    assert "GiB" not in svg(memory_chart(trace))
+
+
+def test_a_long_memory_line_is_thinned_and_keeps_its_peak(trace):
+    samples = [(n / 1000, "host engine rss", 9 * GIB if n == 3210 else GIB) for n in range(6000)]
+    data = rows(memory_chart(with_memory(trace, samples)))
+    levels = [row["gib"] for row in data if "gib" in row]
+    assert max(levels) == 9.0
+    assert len(data) <= 2000
+
+
+def test_names_of_prefills_never_lie_on_each_other():
+    name = "doc-0: 2,048 tokens in 1 step"  # 157 of 720 px: 6.5 s of 30
+    assert readable([(1.0, 3.0, name), (8.0, 10.0, name)], 0.0, 30.0) == [0, 1]
+    assert readable([(1.0, 3.0, name), (4.0, 10.0, name)], 0.0, 30.0) == [1], "the longer span has its name"
+    assert readable([(16.0, 18.0, name), (20.0, 28.0, name)], 0.0, 30.0) == [0, 1], "late names end at their spans"
+    assert len(readable([(float(n), n + 0.1, "x") for n in range(30)], 0.0, 30.0)) == 8
+    assert readable([], 0.0, 30.0) == []

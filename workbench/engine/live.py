@@ -25,6 +25,7 @@ from workbench.engine.protocol import Label, Progress, State
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.models import ModelFiles, resolve_model
 from workbench.proc import Identity, identity, is_same
+from workbench.redact import redact
 from workbench.trace import Sink
 from workbench.workload.request import Workload
 
@@ -176,7 +177,7 @@ class LiveEngine:
         collector = self._collector  # a stop in another thread takes it away
         hello = collector.scheduler if collector else None
         workers = list(collector.workers.values()) if collector else []
-        return {
+        facts = {
             "label": self.label,
             "vllm": "=".join(installed_vllm() or ("vllm", "not installed")),
             "engine_pid": self.pid,
@@ -197,6 +198,8 @@ class LiveEngine:
             "probe_faults": list(collector.faults) if collector else None,  # since the engine started
             "probe_dropped": collector.dropped if collector else None,  # since the run began
         }
+        shown: dict[str, Any] = redact(facts)  # extra_args may hold a key, and this goes to disk
+        return shown
 
     def _launch(self, tell: Callable[[str], None]) -> None:
         distribution = installed_vllm()

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.redact import redact
 from workbench.store.folder import plain
 
-HIDDEN = "HIDDEN"
-_SECRET = re.compile(r"api[_-]?key|secret|passw|authori[sz]ation|credential|(hf|access|auth|bearer)[_-]?token", re.I)
-_FLAG = re.compile(r"(--?[A-Za-z][\w-]*)(=|\s+)([^\s-]\S*)")
 _LONG = 100  # characters; a longer value stands on lines of its own
 
 
@@ -39,38 +36,9 @@ def sections(environment: Mapping[str, Any]) -> list[Section]:
     return found
 
 
-def redact(value: Any, name: str = "") -> Any:
-    """The same data without secrets."""
-    if name and _SECRET.search(name) and value is not None:
-        return HIDDEN
-    if isinstance(value, dict):
-        return {key: redact(item, key) for key, item in value.items()}
-    if isinstance(value, str):
-        return _FLAG.sub(lambda m: m[0] if not _SECRET.search(m[1]) else f"{m[1]}{m[2]}{HIDDEN}", value)
-    if isinstance(value, list):
-        return _arguments(value) if all(isinstance(item, str) for item in value) else [redact(v) for v in value]
-    return value
-
-
 def is_long(text: str) -> bool:
     """Whether a value needs lines of its own."""
     return len(text) > _LONG or "\n" in text
-
-
-def _arguments(argv: Iterable[str]) -> list[str]:
-    """A command line whose secret flags lost their value, be it the next word or behind ``=``."""
-    out: list[str] = []
-    hide = False
-    for word in argv:
-        if hide:
-            out.append(HIDDEN)
-            hide = False
-            continue
-        flag, equals, _ = word.partition("=")
-        secret = bool(_SECRET.search(flag)) and (flag.startswith("-") or bool(equals))
-        out.append(f"{flag}={HIDDEN}" if secret and equals else word)
-        hide = secret and not equals
-    return out
 
 
 def _name(key: str) -> str:

@@ -19,16 +19,17 @@ from markupsafe import Markup
 
 from workbench import __version__
 from workbench.errors import ConfigError, StoreError
+from workbench.redact import redact
 from workbench.report.definitions import definitions
-from workbench.report.environment import is_long, redact, sections
+from workbench.report.environment import is_long, sections
 from workbench.report.finding import finding
 from workbench.report.page import chart_sections, download_data
 from workbench.report.run import ReportRun
-from workbench.report.svg import VEGA_LITE
 from workbench.report.table import COLUMNS, cells
 from workbench.report.verify import verify_report
 from workbench.store.folder import plain
 from workbench.ui.charts import DARK, LIGHT, css_variables, origin
+from workbench.ui.charts.theme import VEGA_LITE
 
 FORMAT = 1  # of the data inside
 _STORE_KEYS = {"writer", "rows", "schema", "compacted", "knobs"}  # the store's own bookkeeping

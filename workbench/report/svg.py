@@ -9,7 +9,8 @@ from typing import Any
 
 import vl_convert
 
-VEGA_LITE = "6.4"  # the schema that Altair 6 writes; the page's own JavaScript is of the same version
+from workbench.ui.charts.theme import VEGA_LITE
+
 _NUMBERS = re.compile(r'\b(d|x|y|x1|x2|y1|y2|transform|width|height)="([^"<>]*)"')
 _DECIMALS = re.compile(r"(\.\d\d)\d+")
 _FONT = re.compile(r' font-family="[^"<>]*"')

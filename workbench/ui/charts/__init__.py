@@ -2,20 +2,24 @@
 
     gap_chart       token gaps of each stream, with stalls, the SLO and long prefills
     step_chart      what every scheduler step was made of, and how long it took
-    memory_chart    activation peak of every step
+    memory_chart    activation peak of every step, memory held, and what it is made of
     queue_chart     KV use, running, waiting, preemptions
     memory_scatter  activation peak against tokens in the step, over several runs
 
-All take a :class:`Look` for size, theme and shared axes, and say on themselves where their numbers come from.
+All take a :class:`Look` for size, theme and shared axes, and say on themselves where their numbers come from. Each of
+the four time charts is made of two halves: ``gaps``, ``steps``, ``memory``, ``queue`` turn a trace into rows, and
+``gap_marks``, ``step_marks``, ``memory_marks``, ``queue_marks`` draw rows, whether they are there or come later.
 """
 
 from workbench.ui.charts.data import decimate, long_prefills, run_span
 from workbench.ui.charts.gaps import gap_chart, gap_domain
-from workbench.ui.charts.kv import queue_chart
-from workbench.ui.charts.memory import memory_chart, memory_scatter
+from workbench.ui.charts.memory import memory_chart
 from workbench.ui.charts.origin import origin
+from workbench.ui.charts.queue import queue_chart
+from workbench.ui.charts.scales import decades
+from workbench.ui.charts.scatter import memory_scatter
 from workbench.ui.charts.steps import step_chart
-from workbench.ui.charts.theme import DARK, LIGHT, PAGE, Look, Palette, css_variables, decades
+from workbench.ui.charts.theme import DARK, LIGHT, PAGE, Look, Palette, css_variables
 
 __all__ = [
     "DARK",

@@ -1,32 +1,35 @@
-"""Memory: what each step needed, against time and against its tokens."""
+"""Memory against time: what each step needed, what the engine holds, and what that is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import altair as alt
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from workbench.metrics import MemoryFit, memory_fit
 from workbench.trace import Trace
 from workbench.ui.charts.data import MIB, bar_ends, decimate, hold_s, known, on_span, timeline
-from workbench.ui.charts.knobs import RULES, knob_rules
+from workbench.ui.charts.knobs import RULES, knob_frames
+from workbench.ui.charts.memory_marks import ACTIVATION, NAME, PARTS, draw_memory
 from workbench.ui.charts.origin import origin, why_missing
-from workbench.ui.charts.theme import SHAPES, Look, finish, message_chart, root_ticks, time_axis, y_axis, zoomable
+from workbench.ui.charts.scales import present
+from workbench.ui.charts.theme import Look, finish, message_chart
 
-NAME = "Activation memory per step"
-SCATTER = "Memory peak against tokens in the step"
 MISSING = "No memory peak per step"
+GIB = 1024 * MIB
+RESIDENT = "host engine rss"  # the sampler's name of what the engine's processes hold
 
 
 def memory_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerChart:
     """Activation peak of every step against time, MiB: what the step needed and gave back.
 
+    On the right axis, GiB: device memory in use (without a device, what the engine's processes hold) as a line, and
+    where it is known a stacked bar of what the engine's memory is made of.
+
     Args:
         trace: the run.
-        look: size, theme and shared domains (``y_domain`` MiB).
+        look: size, theme and shared domains (``y_domain`` MiB, ``y2_domain`` GiB).
     """
     look = on_span(look or Look(), trace)
     steps = timeline(trace)
@@ -34,9 +37,13 @@ def memory_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.Laye
     if not known(steps, "activation_mib"):
         return message_chart(look, name=NAME, subtitle=where, message=why_missing(trace, MISSING))
     measured = steps[steps["activation_mib"].notna()]
-    rules = knob_rules(trace, look)
-    kept = decimate(measured, "start", ["activation_mib"], look.limit - RULES * bool(rules))
-    rows = pd.DataFrame(
+    rules = knob_frames(trace, look)
+    samples, what = _samples(trace)
+    levels = _levels(decimate(samples, "t_s", ["bytes"], look.limit // 4, by="source"))
+    peak = measured.loc[measured["activation_mib"].idxmax()]
+    split = pd.DataFrame(stacked((trace.meta.get("engine") or {}).get("memory_split"), float(peak["activation_bytes"])))
+    kept = decimate(measured, "start", ["activation_mib"], look.limit - RULES * bool(rules) - len(levels) - len(split))
+    peaks = pd.DataFrame(
         {
             "t": kept["start"].round(4),
             "t2": bar_ends(kept, look, hold_s(kept, measured)).round(4),
@@ -45,141 +52,88 @@ def memory_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.Laye
             "step": kept["step"],
         }
     )
-    top = look.y_domain or (0.0, 1.15 * float(rows["mib"].max()) or 1.0)
-    bars = (
-        alt.Chart(rows)
-        .mark_rect(color=look.palette.memory, clip=True, aria=False)
-        .encode(
-            x=time_axis("t", look),
-            x2="t2:Q",
-            y=alt.Y(
-                "mib:Q",
-                scale=alt.Scale(domain=list(top), nice=False),
-                axis=y_axis("activation peak, MiB", tickCount=4),
-            ),
-            y2=alt.datum(0),
-            tooltip=[
-                alt.Tooltip("mib:Q", title="activation peak, MiB", format=",.2f"),
-                alt.Tooltip("tokens:Q", title="tokens in the step", format=","),
-                alt.Tooltip("step:Q"),
-                alt.Tooltip("t:Q", title="began, s", format=".3f"),
-            ],
-        )
+    held = max([0.0, *(levels["gib"] if len(levels) else ()), *(split["y2"] if len(split) else ())])
+    chart = draw_memory(
+        present(peaks=peaks, levels=levels, split=split) | rules,
+        look,
+        span=look.y_domain or (0.0, 1.15 * float(peaks["mib"].max()) or 1.0),
+        held=look.y2_domain or (0.0, 1.15 * held or 1.0),
+        what=what,
+        parts=list(split["part"]) if len(split) else [],
     )
-    peak = measured.loc[measured["activation_mib"].idxmax()]
     lines = [f"{where} · peak {peak['activation_mib']:,.1f} MiB in a step of {peak['tokens']:,} tokens"]
+    words = [f"{what} up to {samples['bytes'].max() / MIB:,.0f} MiB (line)"] if len(samples) else []
+    if len(split):
+        words.append(
+            f"bar: {', '.join(f'{part} {mib:,.0f}' for part, mib in zip(split['part'], split['mib'], strict=True))} MiB"
+        )
+    if words:
+        lines.append(" · ".join(words))
     if len(measured) < len(steps):
         lines.append(f"{len(steps) - len(measured):,} of {len(steps):,} steps without a measurement")
     if len(kept) < len(measured):
         lines.append(f"{len(kept):,} of {len(measured):,} steps drawn: the largest of each bucket")
     return finish(
-        alt.layer(zoomable(bars, look), *rules),
-        look,
-        name=NAME,
-        subtitle=lines,
-        description="Bars of the activation memory peak of each scheduler step against time.",
+        chart, look, name=NAME, subtitle=lines, description=describe(what if len(levels) else "", len(split) > 0)
     )
 
 
-def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt.Chart | alt.LayerChart:
-    """Activation peak (MiB) of every step against the tokens in it, over one or several runs of one engine.
-
-    Both axes are square roots, which spreads the small steps out and still draws "twice the tokens, twice the memory"
-    as a straight line through zero.
-
-    A power is fitted through the largest peaks of all runs; its exponent is in the heading (1 is straight, 2 square).
+def describe(line: str, split: bool) -> str:
+    """The chart for screen readers.
 
     Args:
-        traces: setting's name → its run; each has a shape of its own (as far as there are shapes).
-        look: size and theme; ``x_domain`` is tokens, ``y_domain`` MiB.
+        line: what the line is, empty without one.
+        split: whether there is a bar of what memory is made of.
     """
-    look = look or Look(height=300)
-    where = " and ".join(dict.fromkeys(origin(trace) for trace in traces.values())) or "no run"
-    frames = []
-    for name, trace in traces.items():
-        steps = timeline(trace)
-        steps = steps[steps["activation_mib"].notna()]
-        frames.append(steps[["tokens", "activation_mib", "step", "ms"]].assign(setting=name))
-    points = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    if points.empty:
-        reason = why_missing(next(iter(traces.values())), MISSING) if traces else MISSING
-        return message_chart(look, name=SCATTER, subtitle=where, message=reason)
-    fit = _fit(traces)
-    kept = decimate(points, "tokens", ["activation_mib"], look.limit - 40, by="setting")
-    names = list(traces)
-    right = look.x_domain or (0.0, 1.05 * float(points["tokens"].max()))
-    top = look.y_domain or (0.0, 1.1 * float(points["activation_mib"].max()) or 1.0)
-    x = alt.X(
-        "tokens:Q",
-        scale=alt.Scale(type="sqrt", domain=list(right), nice=False),
-        axis=alt.Axis(
-            title="tokens in the step (√ scale)",
-            format=",d",
-            grid=True,
-            values=root_ticks(right[1], powers_of_two=True),
-        ),
-    )
-    y = alt.Y(
-        "activation_mib:Q",
-        scale=alt.Scale(type="sqrt", domain=list(top), nice=False),
-        axis=y_axis("activation peak, MiB (√ scale)", format=",~f", values=root_ticks(top[1])),
-    )
-    dots = (
-        alt.Chart(kept.round({"activation_mib": 3, "ms": 2}))
-        .mark_point(
-            color=look.palette.memory,
-            filled=False,
-            strokeWidth=1.6,
-            opacity=1,
-            strokeOpacity=0.9,
-            size=46,
-            clip=True,
-            aria=False,
-        )
-        .encode(
-            x=x,
-            y=y,
-            shape=alt.Shape(
-                "setting:N",
-                scale=alt.Scale(domain=names, range=[SHAPES[n % len(SHAPES)] for n in range(len(names))]),
-                legend=alt.Legend(title=None, columns=3) if look.legend and len(names) > 1 else None,
-            ),
-            tooltip=[
-                alt.Tooltip("setting:N"),
-                alt.Tooltip("tokens:Q", title="tokens in the step", format=","),
-                alt.Tooltip("activation_mib:Q", title="activation peak, MiB", format=",.2f"),
-                alt.Tooltip("ms:Q", title="step time, ms", format=",.1f"),
-                alt.Tooltip("step:Q"),
-            ],
-        )
-    )
-    layers = [dots]
-    words = f"{len(points):,} steps"
-    if fit is not None:
-        tokens = np.linspace(fit.min_tokens, fit.max_tokens, 40)
-        curve = pd.DataFrame({"tokens": tokens.round(1), "activation_mib": [fit.bytes_at(n) / MIB for n in tokens]})
-        layers.append(
-            alt.Chart(curve.round(3))
-            .mark_line(color=look.palette.ink, strokeDash=[5, 4], strokeWidth=1.2, clip=True, aria=False)
-            .encode(x=x, y=y)
-        )
-        words += f" · dashed: peak grows with tokens^{fit.exponent:.2f} (95 % interval {fit.low:.2f} to {fit.high:.2f})"
-    lines = [f"{where} · {words}"]
-    if len(kept) < len(points):
-        lines.append(f"{len(kept):,} steps drawn: the largest peak of each bucket of tokens")
-    return finish(
-        alt.layer(*layers),
-        look,
-        name=SCATTER,
-        subtitle=lines,
-        description="Points: activation memory peak of a step against the tokens it ran, one shape a setting.",
-    )
+    text = "Bars of the activation memory peak of each scheduler step against time"
+    if line:
+        text += f", {line} as a line"
+    if split:
+        text += ", a stacked bar at the right of what the engine's memory is made of"
+    return f"{text}."
 
 
-def _fit(traces: Mapping[str, Trace]) -> MemoryFit | None:
-    """One fit through the steps of all runs."""
-    if not traces:
-        return None
-    first = next(iter(traces.values()))
-    pooled = pa.concat_tables([trace.tables["steps"] for trace in traces.values()])
-    return memory_fit(Trace({**first.tables, "steps": pooled}))
+def lines_of(sources: Iterable[str]) -> tuple[frozenset[str], str]:
+    """Which memory samples the line shows, and what it is called.
+
+    Device memory in use, of each device; without one what the engine's processes hold.
+    """
+    found = set(sources)
+    devices = {name for name in found if name.endswith(" used") and not name.startswith("host ")}
+    return (frozenset(devices), "device used") if devices else (frozenset(found & {RESIDENT}), "resident")
+
+
+def stacked(split: Mapping[str, Any] | None, activation_bytes: float) -> list[dict[str, Any]]:
+    """What the engine's memory is made of, as far as it is known: rows ``part``, ``y``, ``y2`` (GiB), ``mib``.
+
+    Args:
+        split: bytes under ``weights_bytes``, ``kv_bytes``, ``graphs_bytes``; none has no rows.
+        activation_bytes: largest activation peak so far.
+    """
+    rows, below = [], 0.0
+    for part, key in PARTS.items() if split else ():
+        size = activation_bytes if part == ACTIVATION else float((split or {}).get(key) or 0)
+        if size > 0:
+            rows.append(
+                {"part": part, "y": round(below / GIB, 4), "y2": round((below + size) / GIB, 4)}
+                | {"mib": round(size / MIB, 1)}
+            )
+            below += size
+    return rows
+
+
+def _samples(trace: Trace) -> tuple[pd.DataFrame, str]:
+    samples = trace.memory
+    samples = samples[samples["bytes"].notna()]
+    names, what = lines_of(samples["source"].dropna().unique())
+    return samples[samples["source"].isin(names)], what
+
+
+def _levels(samples: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "t": samples["t_s"].round(4),
+            "gib": (samples["bytes"].astype(float) / GIB).round(4),
+            "source": samples["source"],
+        }
+    )

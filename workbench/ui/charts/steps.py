@@ -8,24 +8,14 @@ import pandas as pd
 
 from workbench.trace import Trace
 from workbench.ui.charts.data import bar_ends, decimate, hold_s, on_span, timeline
-from workbench.ui.charts.knobs import RULES, knob_rules
+from workbench.ui.charts.knobs import RULES, knob_frames
 from workbench.ui.charts.origin import origin, why_missing
-from workbench.ui.charts.theme import (
-    Look,
-    decades,
-    finish,
-    message_chart,
-    powers,
-    root_ticks,
-    time_axis,
-    y_axis,
-    zoomable,
-)
+from workbench.ui.charts.scales import decades, present
+from workbench.ui.charts.step_marks import DECODE, NAME, NAMED, REST, draw_steps
+from workbench.ui.charts.theme import Look, finish, message_chart
 
-NAME = "Step make-up"
-DECODE, REST, STEP_TIME = "decode", "other prefill", "step time"
 IDLE = 0.05  # s without a step, from which the line breaks
-NAMED = 4  # requests whose prefill has a colour of its own: those with the most prefill
+SHORTEST = 0.01  # ms; shorter steps are drawn as this, since a log axis has no zero
 
 
 def step_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerChart:
@@ -45,58 +35,16 @@ def step_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerC
     if steps.empty:
         return message_chart(look, name=NAME, subtitle=where, message=why_missing(trace, "No step records"))
     names = prefilling(trace)
-    rules = knob_rules(trace, look)
+    rules = knob_frames(trace, look)
     bars, times, drawn = _thin(steps, trace.batch, names, look, look.limit - RULES * bool(rules))
-    colours = look.palette
-    legend = alt.Legend(title=None) if look.legend else None
-    domain = [DECODE, *names, *([REST] if (bars["kind"] == REST).any() else [])]
-    shades = [colours.decode, *colours.prefills[: len(names)], colours.prefill_rest]
-    top = look.y_domain or (0, 1.3 * float(steps["tokens"].max()))
-    y_scale = alt.Scale(type="sqrt", domain=list(top), nice=False)
-    rects = (
-        alt.Chart(bars)
-        .mark_rect(clip=True, aria=False)
-        .encode(
-            x=time_axis("t", look),
-            x2="t2:Q",
-            y=alt.Y(
-                "y:Q",
-                scale=y_scale,
-                axis=y_axis("tokens (√ scale)", format=",d", values=root_ticks(top[1], powers_of_two=True)),
-            ),
-            y2="y2:Q",
-            color=alt.Color("kind:N", scale=alt.Scale(domain=domain, range=shades[: len(domain)]), legend=legend),
-            tooltip=[
-                alt.Tooltip("kind:N", title="what"),
-                alt.Tooltip("tokens:Q", format=","),
-                alt.Tooltip("step:Q"),
-                alt.Tooltip("ms:Q", title="step time, ms", format=",.1f"),
-                alt.Tooltip("t:Q", title="began, s", format=".3f"),
-            ],
-        )
+    chart = draw_steps(
+        present(bars=bars, times=times) | rules,
+        look,
+        names=names,
+        rest=bool((bars["kind"] == REST).any()),
+        tokens=look.y_domain or (0, 1.3 * float(steps["tokens"].max())),
+        span=look.y2_domain or decades(steps["ms"]),
     )
-    span = look.y2_domain or decades(steps["ms"])
-    line = (
-        alt.Chart(times)
-        .mark_line(
-            color=colours.ink,
-            strokeWidth=1,
-            interpolate="step-after",
-            clip=True,
-            invalid="break-paths-show-domains",
-            aria=False,
-        )
-        .encode(
-            x=time_axis("t", look),
-            y=alt.Y(
-                "ms:Q",
-                scale=alt.Scale(type="log", domain=list(span), nice=False),
-                axis=alt.Axis(title="step, ms (line)", grid=False, orient="right", format=",~f", values=powers(span)),
-            ),
-        )
-    )
-    tokens_layer = alt.layer(zoomable(rects, look), *rules)
-    chart = alt.layer(tokens_layer, line).resolve_scale(y="independent")
     prefill, decode = int(steps["prefill_tokens"].sum()), int(steps["decode_tokens"].sum())
     lines = [f"{where} · {len(steps):,} steps · {prefill:,} prefill and {decode:,} decode tokens"]
     if drawn < len(steps):
@@ -172,7 +120,7 @@ def _times(steps: pd.DataFrame, reach: float) -> pd.DataFrame:
     start, end = steps["start"].to_numpy(), steps["end"].to_numpy()
     following = np.append(start[1:], np.inf)
     idle = following - end > max(IDLE, reach)
-    on = pd.DataFrame({"t": start, "ms": np.maximum(steps["ms"].to_numpy(), 0.01)})
+    on = pd.DataFrame({"t": start, "ms": np.maximum(steps["ms"].to_numpy(), SHORTEST)})
     close = pd.DataFrame({"t": end[idle], "ms": on["ms"].to_numpy()[idle]})
     off = pd.DataFrame({"t": end[idle] + 1e-4, "ms": np.nan})
     return pd.concat([on, close, off]).sort_values("t", kind="stable").round({"t": 4, "ms": 2})

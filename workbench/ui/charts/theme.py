@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import altair as alt
-import numpy as np
-import pandas as pd
 
+VEGA_LITE = "6.4"  # the schema that Altair 6 writes; the JavaScript of pages and widgets is of the same version
 ThemeName = Literal["light", "dark", "page"]
 # Of one width with each other, so that a drawing that was laid out with one also fits with another.
 FONT = "Arial, 'Liberation Sans', Helvetica, 'Noto Sans', 'DejaVu Sans', sans-serif"
+PADDING = 4  # px around a chart
 POINT_LIMIT = 2000  # rows of data in one chart: what a browser redraws ten times a second
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
-AXIS_EXTENT = 44  # px kept for the labels of a y axis, so that the time axes of stacked charts line up
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,8 @@ class Palette:
     kv: str
     memory: str
     alert: str  # stalls, the SLO, preemptions
+    weights: str  # what memory is made of: beside the KV pool and activation
+    graphs: str
 
     @property
     def prefills(self) -> tuple[str, str, str, str]:
@@ -56,6 +56,8 @@ LIGHT = Palette(
     kv="#009e73",
     memory="#cc79a7",
     alert="#d55e00",
+    weights="#8b939e",
+    graphs="#f0e442",
 )
 DARK = Palette(
     ground="#15181d",
@@ -71,6 +73,8 @@ DARK = Palette(
     kv="#2fbf95",
     memory="#d990b8",
     alert="#f0743a",
+    weights="#7d8591",
+    graphs="#f0e442",
 )
 # Colours as CSS variables: an SVG in a page then follows the page between light, dark and print.
 PAGE = Palette(**{f.name: f"var(--wb-{f.name}, {getattr(LIGHT, f.name)})" for f in fields(Palette)})
@@ -98,6 +102,8 @@ class Look:
         zoom: drag moves and Shift+wheel zooms the time axis.
         limit: most rows of data in the chart.
         bare: leave out the top-level config, so that the chart can be concatenated.
+        live: the data have names instead of rows, the chart is as wide as what holds it (``width`` is then a guess),
+            and the window of time is the parameters ``t0`` and ``t1``.
     """
 
     theme: ThemeName = "light"
@@ -111,6 +117,7 @@ class Look:
     zoom: bool = True
     limit: int = POINT_LIMIT
     bare: bool = False
+    live: bool = False
     palette: Palette = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -124,7 +131,7 @@ def finish(
     heading = look.title or name
     said = subtitle if isinstance(subtitle, str) else subtitle[0]
     chart = chart.properties(
-        width=look.width,
+        width="container" if look.live else look.width,
         height=look.height,
         title=alt.TitleParams(text=heading, subtitle=subtitle),
         description=f"{heading}. {description} ({said})",
@@ -151,7 +158,7 @@ def config(colours: Palette) -> dict[str, Any]:
     return {
         "background": "transparent" if colours is PAGE else colours.ground,
         "font": FONT,
-        "padding": 4,
+        "padding": PADDING,
         "view": {"stroke": None},
         "axis": axis,
         "axisX": {"grid": False, "domain": True},
@@ -190,50 +197,3 @@ def message_chart(look: Look, *, name: str, subtitle: str, message: str) -> alt.
         .encode(text=alt.Text("message:N"), x=alt.value(look.width / 2), y=alt.value(look.height / 2))
     )
     return finish(text, look, name=name, subtitle=subtitle, description=message.replace("\n", " "))
-
-
-def time_axis(field_name: str, look: Look) -> alt.X:
-    """The x channel that all time charts share."""
-    scale = alt.Scale(domain=list(look.x_domain), nice=False) if look.x_domain else alt.Scale(zero=True, nice=False)
-    return alt.X(f"{field_name}:Q", scale=scale, axis=alt.Axis(title="time since the run began, s", tickCount=8))
-
-
-def y_axis(title: str, **more: Any) -> alt.Axis:
-    """A left axis with the same room for its labels on every chart, so that time axes line up."""
-    return alt.Axis(title=title, minExtent=AXIS_EXTENT, maxExtent=AXIS_EXTENT, **more)
-
-
-def decades(values: pd.Series | Sequence[pd.Series]) -> tuple[float, float]:
-    """The whole decades that hold all positive values: the domain of a log axis."""
-    pooled = values if isinstance(values, pd.Series) else pd.concat([part.astype(float) for part in values])
-    positive = pooled[pooled > 0]
-    if positive.empty:
-        return (1.0, 10.0)
-    low, high = int(np.floor(np.log10(positive.min()))), int(np.ceil(np.log10(positive.max())))
-    return (float(f"1e{low}"), float(f"1e{max(high, low + 1)}"))
-
-
-def powers(domain: tuple[float, float]) -> list[float]:
-    """The powers of ten in a domain: the ticks of a log axis."""
-    low, high = np.ceil(np.log10(domain[0]) - 1e-9), np.floor(np.log10(domain[1]) + 1e-9)
-    return [float(f"1e{n}") for n in range(int(low), int(high) + 1)]
-
-
-def root_ticks(top: float, powers_of_two: bool = False) -> list[float]:
-    """Ticks of a square-root axis from 0 to ``top``: round numbers, largest first, that leave room for their labels."""
-    ladder = [2.0**n for n in range(1, 25)] if powers_of_two else [m * 10.0**n for n in range(-3, 8) for m in (1, 2, 5)]
-    ticks = [0.0]
-    for value in sorted(ladder, reverse=True):
-        near = min(abs(np.sqrt(value) - np.sqrt(tick)) for tick in ticks) / np.sqrt(top)
-        if value <= top and near >= 0.11:
-            ticks.append(value)
-    return sorted(ticks)
-
-
-def zoomable(chart: alt.Chart, look: Look) -> alt.Chart:
-    """Let drag move and Shift+wheel zoom the time axis; a plain wheel still scrolls the page."""
-    if not look.zoom:
-        return chart
-    return chart.add_params(
-        alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
-    )

@@ -1,0 +1,85 @@
+"""From a knob to the eye, on a live engine: a knob is turned in a notebook, and its rule awaited on the charts."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks.parts.lab import Lab, Notebook
+from benchmarks.parts.stats import say
+
+_CELL = "import json, time\nfrom workbench import Workbench\nwb = Workbench(model='smollm2')\npanel = wb.panel()\npanel"
+_BOARD = "document.querySelector('.wb-board')?.parentElement.__board"
+_RULES = f"{_BOARD}?.ids().steps?.rules ?? []"
+# Until the rules that Vega holds have one that is newer than `before`; answers with the time of that frame.
+_SEEN = f"""(before) => new Promise((resolve, reject) => {{
+    const began = Date.now();
+    const look = () => {{
+        if (Math.max(-1, ...({_RULES})) > before) resolve(Date.now());
+        else if (Date.now() - began > 30000) reject(new Error("no rule came"));
+        else requestAnimationFrame(look);
+    }};
+    look();
+}})"""
+_ALL_DRAWN = f"""() => Object.values({_BOARD}?.ids() ?? {{}})
+    .filter((sets) => Object.values(sets).some((ids) => ids.length)).length === 4"""
+# Steps that began after a change was sent and ran under an older revision, at most; and changes that a step ran under.
+_LATE = """
+trace = wb.current_run.trace
+sent = trace.knobs.dropna(subset="sent_s").groupby("revision")["sent_s"].min()
+steps = trace.steps
+late = [int(((steps["scheduled_s"] > at) & (steps["revision"] < number)).sum()) for number, at in sent.items()]
+print(json.dumps([max(late), int(steps["revision"].nunique())]))
+"""
+_BETWEEN_S = 0.7  # two changes
+
+
+def turn(browser: Any, lab: Lab, changes: int) -> dict[str, Any]:
+    """Start an engine and a load, turn the budget so often, and reload the page in mid-run.
+
+    Args:
+        browser: from :func:`benchmarks.parts.lab.chromium`.
+        lab: to open the notebook in.
+        changes: of the knob.
+
+    Returns:
+        ``knob_visible_p95_s`` (from the change to the frame that shows its rule), ``knob_late_steps_max`` (steps that
+        began after a change and ran without it), ``knob_steps`` (changes that a step ran under), ``reload_s`` (from
+        the reload to four charts with rows).
+    """
+    with Notebook(browser, lab, [_CELL], name="turning") as notebook:
+        page = notebook.page
+        notebook.run(0)
+        page.wait_for_selector(".wb-board canvas")
+        say("starting an engine")
+        notebook.execute("_ = wb.start()\n_ = wb.run('interactive')")
+        page.wait_for_function(f"() => ({_RULES}).length > 0", timeout=60_000)
+        say(f"turning the budget {changes} times")
+        seen = []
+        for number in range(changes):
+            before = page.evaluate(f"() => Math.max(-1, ...({_RULES}))")
+            budget = (64, 256)[number % 2]
+            sent = json.loads(
+                notebook.execute(f"at = time.time()\n_ = wb.knobs(budget={budget})\nprint(json.dumps(at))")
+            )
+            seen.append(page.evaluate(_SEEN, before) / 1000 - sent)
+            time.sleep(_BETWEEN_S)
+        page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+        began = time.perf_counter()
+        page.reload()
+        page.wait_for_function(_ALL_DRAWN, timeout=60_000)
+        reload_s = time.perf_counter() - began
+        notebook.ready()
+        late, ran = json.loads(notebook.execute(_LATE))
+        notebook.execute("wb.stop()")
+    return {
+        "knob_visible_p50_s": float(np.percentile(seen, 50)),
+        "knob_visible_p95_s": float(np.percentile(seen, 95)),
+        "knob_late_steps_max": late,
+        "knob_steps": ran,
+        "knob_changes": changes,
+        "reload_s": reload_s,
+    }

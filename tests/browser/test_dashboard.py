@@ -1,0 +1,82 @@
+"""The quickstart as a dashboard for a class: Voilà, Chromium and the real vLLM engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def dashboard(tmp_path):
+    """Voilà as `make dashboard` starts it, with a home of its own; gives its address and process."""
+    pytest.importorskip("voila", reason="no Voilà in this environment")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    places = ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "WORKBENCH_RUNS")
+    env = os.environ | {name: str(tmp_path / name) for name in places}
+    env |= dict.fromkeys(("JUPYTER_CONFIG_PATH", "JUPYTER_PATH"), str(ROOT / "tools" / "jupyter"))
+    command = [sys.executable, "-m", "voila", "notebooks/00_quickstart.ipynb", "--no-browser", "--Voila.ip=127.0.0.1"]
+    log = (tmp_path / "voila.log").open("wb")
+    process = subprocess.Popen(
+        [*command, f"--port={port}"], cwd=ROOT, env=env, stdout=log, stderr=log, start_new_session=True
+    )
+    address = f"http://127.0.0.1:{port}"
+    until = time.monotonic() + 60
+    while True:
+        try:
+            urllib.request.urlopen(f"{address}/voila/static/", timeout=5)
+        except urllib.error.HTTPError:
+            break
+        except OSError:
+            assert process.poll() is None, (tmp_path / "voila.log").read_text()
+            assert time.monotonic() < until, "Voilà does not answer"
+            time.sleep(0.2)
+    yield address, process
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_a_class_sees_the_panel_alone_and_its_buttons_drive_an_engine(dashboard, browser, screenshot):
+    address, process = dashboard
+    context = browser.new_context(viewport={"width": 1280, "height": 1000})
+    page = context.new_page()
+    complaints = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda asked: None if "127.0.0.1" in asked.url or asked.url.startswith(("data:", "blob:"))
+            else complaints.append(asked.url))  # fmt: skip
+    page.goto(address)
+    page.wait_for_selector(".wb-board canvas", timeout=120_000)
+    assert page.get_by_role("heading", name="Turn a knob of a running engine").count() == 1
+    assert page.get_by_text("The same from code").count() == 0, "the tour is for those who read code"
+    assert page.locator(".jp-InputArea-editor, .cm-editor").count() == 0
+    page.get_by_role("button", name="Start engine").click()
+    ready = "() => document.querySelector('.wb-state')?.textContent.startsWith('ready')"
+    page.wait_for_function(ready, timeout=180_000)
+    engine = psutil.Process(process.pid).children(recursive=True)
+    page.get_by_role("button", name="Run load").click()
+    page.wait_for_function("() => document.querySelector('.wb-state').textContent.includes('playing')", timeout=30_000)
+    page.wait_for_timeout(4000)
+    screenshot(page, "running")
+    page.close(run_before_unload=True)  # the class goes home: the page's kernel ends, and the engine with it
+    _, alive = psutil.wait_procs(engine, timeout=30)
+    assert [one for one in alive if "vllm" in " ".join(one.cmdline())] == []
+    context.close()
+    assert complaints == []

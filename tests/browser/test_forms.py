@@ -1,0 +1,138 @@
+"""The forms of the panel with a keyboard and a screen reader: what Chromium's accessibility tree says of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+FORMS = """\
+import json
+import ipywidgets
+from workbench.config import EngineConfig, Knobs
+from workbench.ui.panel.knobs import KnobForm
+from workbench.ui.panel.load import LoadForm
+from workbench.ui.panel.startup import StartUpForm
+sent, startup, knobs, load = [], StartUpForm(), KnobForm(), LoadForm()
+knobs.on_change(sent.append)
+envelope = EngineConfig().envelope
+knobs.bind(envelope, envelope.defaults)
+ipywidgets.VBox([startup.widget, knobs.widget, load.widget])
+"""
+
+
+@pytest.fixture
+def notebook(open_notebook):
+    """The three forms, in a page."""
+    opened = open_notebook([FORMS])
+    opened.run(0)
+    opened.page.wait_for_selector("[role=slider][aria-label]")
+    return opened
+
+
+def slider(page, name):
+    return page.get_by_role("slider", name=name)
+
+
+def kernel(notebook, expression):
+    return json.loads(notebook.execute(f"print(json.dumps({expression}))"))
+
+
+def test_every_control_has_a_name_a_hint_and_a_label_that_is_whole(notebook, screenshot):
+    page = notebook.page
+    page.get_by_text("More start-up fields").click()
+    page.get_by_label("block size (tokens)").wait_for()
+    screenshot(page.locator(".jp-OutputArea-output").first)
+    found = page.evaluate("""() => [...document.querySelectorAll(".wb-field")].map((field) => {
+        const labels = [...field.querySelectorAll(".widget-label, .widget-label-basic > span")];
+        const label = labels.find((one) => one.textContent.trim().length > 1);
+        const part = field.querySelector("input, select, [role=slider]");
+        const name = part.getAttribute("aria-label") || part.labels?.[0]?.textContent.trim();
+        return {label: label.textContent, name, hint: part.getAttribute("aria-description"), focus: part.tabIndex,
+            cut: label.scrollWidth > label.clientWidth + 1 || label.scrollHeight > label.clientHeight + 1};
+    })""")
+    assert len(found) == 23 + 5 + 5  # every start-up field and the preset, the knobs, the load
+    for one in found:
+        assert one["name"], one
+        assert one["hint"], one
+        assert not one["cut"], one
+        assert one["focus"] == 0, one
+
+
+def test_a_slider_is_turned_by_keys_and_says_its_stop(notebook):
+    page = notebook.page
+    budget, chunk = slider(page, "budget (tokens)"), slider(page, "chunk (tokens)")
+    assert budget.get_attribute("aria-valuetext") == "8,192"
+    assert chunk.get_attribute("aria-valuetext") == "off"
+    budget.focus()
+    page.keyboard.press("ArrowLeft")
+    chunk.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("e => e.getAttribute('aria-valuetext') === '16'", arg=chunk.element_handle())
+    assert budget.get_attribute("aria-valuetext") == "4,096"
+    assert kernel(notebook, "sent") == [{"budget": 4096}, {"chunk": 16}]
+
+
+def test_a_drag_is_sent_once(notebook):
+    page = notebook.page
+    handle = slider(page, "budget (tokens)")
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    for step in range(1, 16):  # to about the middle, where nothing clashes
+        page.mouse.move(box["x"] - 3 * step, box["y"] + 5)
+    assert kernel(notebook, "sent") == []
+    page.mouse.up()
+    page.wait_for_timeout(300)
+    sent = kernel(notebook, "sent")
+    assert len(sent) == 1
+    assert 32 <= sent[0]["budget"] < 8192
+
+
+def test_a_value_from_code_is_shown_and_not_sent(notebook):
+    page = notebook.page
+    notebook.execute("knobs.show(Knobs(budget=1000, chunk=77, max_running=5))")
+    budget = slider(page, "budget (tokens)")
+    page.wait_for_function("e => e.getAttribute('aria-valuetext') === '1,000'", arg=budget.element_handle())
+    assert slider(page, "chunk (tokens)").get_attribute("aria-valuetext") == "77"
+    assert slider(page, "running cap (requests)").get_attribute("aria-valuetext") == "5"
+    notebook.execute("small = EngineConfig(max_num_seqs=1).envelope; knobs.bind(small, small.defaults)")
+    running = slider(page, "running cap (requests)")  # with one stop only
+    page.wait_for_function("e => e.getAttribute('aria-valuetext') === '1'", arg=running.element_handle())
+    assert kernel(notebook, "sent") == []
+
+
+def test_a_clash_is_an_alert(notebook):
+    page = notebook.page
+    budget = slider(page, "budget (tokens)")
+    budget.focus()
+    page.keyboard.press("Home")
+    said = page.get_by_role("alert")
+    said.wait_for()
+    assert "budget and max_running: got '16 < 32'" in said.inner_text()
+    page.get_by_label("policy", exact=True).wait_for()
+    assert kernel(notebook, "sent") == []
+
+
+def test_a_preset_is_chosen_from_the_keyboard(notebook):
+    page = notebook.page
+    page.get_by_label("preset", exact=True).select_option(label="article (4 GPUs)")
+    page.get_by_role("alert").wait_for()
+    assert page.get_by_label("model", exact=True).input_value() == "meta-llama/Llama-3.1-70B-Instruct"
+    assert kernel(notebook, "startup.preset.value") == "article"
+
+
+def test_markup_in_a_value_stays_text(notebook):
+    page = notebook.page
+    model = page.get_by_label("model", exact=True)
+    model.fill("<img src=x onerror=window.hurt=1>")
+    model.press("Enter")
+    port = page.get_by_text("More start-up fields")
+    port.click()
+    field = page.get_by_label("port", exact=True)
+    field.fill("<b>1</b>")
+    field.press("Enter")
+    page.get_by_role("alert").wait_for()
+    assert "<b>1</b>" in page.get_by_role("alert").inner_text()
+    assert page.evaluate("window.hurt") is None

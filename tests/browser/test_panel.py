@@ -1,0 +1,179 @@
+"""The panel in JupyterLab and Chromium on the real vLLM engine, driven as a person would."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import psutil
+import pytest
+
+from workbench.ui.charts import LIGHT
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+CELL = "from workbench import Workbench\nwb = Workbench(model='smollm2')\npanel = wb.panel()\npanel"
+STEPS = "Step make-up"
+READY_MS, SOON_MS = 180_000, 30_000
+
+
+class PanelPage:
+    """What a person sees and does."""
+
+    def __init__(self, notebook):
+        self.notebook, self.page = notebook, notebook.page
+
+    def press(self, name):
+        self.page.get_by_role("button", name=name, exact=True).click(timeout=SOON_MS)
+
+    def state(self, *words, timeout=SOON_MS):
+        """Wait until the line above the charts says all of this."""
+        says = "(words) => words.every((one) => document.querySelector('.wb-state')?.textContent.includes(one))"
+        self.page.wait_for_function(says, arg=list(words), timeout=timeout)
+
+    def start_engine(self):
+        self.press("Start engine")
+        self.state("ready", timeout=READY_MS)
+
+    def slide(self, name, value):
+        """Move a slider with the arrow keys until it says the value."""
+        slider = self.page.get_by_role("slider", name=name)
+        number = lambda words: int(words.replace(",", ""))  # noqa: E731
+        for _ in range(20):
+            said = slider.get_attribute("aria-valuetext", timeout=SOON_MS)
+            if said == value:
+                return
+            slider.press("ArrowLeft" if number(said) > number(value) else "ArrowRight")
+            self.page.wait_for_function(
+                "([slider, before]) => slider.getAttribute('aria-valuetext') !== before",
+                arg=[slider.element_handle(), said],
+            )
+        raise AssertionError(f"{name} does not reach {value}")
+
+    def python(self, code):
+        """Run code in the kernel; gives back what it printed, as JSON."""
+        return json.loads(self.notebook.execute(f"import json\nprint(json.dumps({code}))"))
+
+    def chunks(self, request):
+        """Tokens of each step that carried the prompt of this request."""
+        batch = "[row['tokens'] for row in wb.current_run.trace.tables['batch'].to_pylist() "
+        return self.python(batch + f"if row['request'] == {request!r} and row['prefill']]")
+
+    def prefilled(self, request, tokens):
+        """Wait until the whole prompt has been prefilled."""
+        end = time.monotonic() + 120
+        while sum(self.chunks(request)) < tokens:
+            assert time.monotonic() < end, f"{request} was not prefilled"
+            time.sleep(0.5)
+
+    def chart(self, title):
+        return self.page.locator("figure.wb-chart").filter(has=self.page.get_by_role("heading", name=title))
+
+    def rows(self):
+        """Rows on the board, chart by chart, as the kernel knows them."""
+        return self.python("{chart: sum(map(len, sets.values())) for chart, sets in panel.board.rows.items()}")
+
+
+@pytest.fixture
+def panel(open_notebook):
+    page = PanelPage(
+        open_notebook(
+            [CELL, "import time\nwhile True: time.sleep(0.01)", "1 / 0"], viewport={"width": 1440, "height": 1200}
+        )
+    )
+    page.notebook.run(0)
+    page.page.wait_for_selector(".wb-board canvas", timeout=60_000)
+    return page
+
+
+def engine_processes(panel):
+    """All processes of the engine that runs, the client's included."""
+    kernel = psutil.Process(panel.python("__import__('os').getpid()"))
+    return kernel.children(recursive=True)
+
+
+def gone(processes, seconds=10.0):
+    _, alive = psutil.wait_procs(processes, timeout=seconds)
+    return not [process for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+def heights(picture, colour, tolerance=30):
+    """For each column of a picture, how many of its pixels have the colour."""
+    import numpy as np
+
+    wanted = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
+    near = (abs(np.asarray(picture).astype(int) - wanted) < tolerance).all(axis=2)
+    return near.sum(axis=0)
+
+
+def test_a_slider_splits_the_next_long_prompt_and_all_survives_a_reload(panel, screenshot):
+    panel.start_engine()
+    processes = engine_processes(panel)
+    assert len(processes) >= 3, "API server, engine core, client"
+    panel.slide("budget (tokens)", "1,024")
+    panel.press("Run load")
+    panel.state("playing interactive")
+    panel.slide("long prompt (tokens)", "2,048")
+    panel.press("Drop a long prompt now")
+    panel.prefilled("dropped-0", 2048)
+    screenshot(panel.page, "before")
+    panel.slide("budget (tokens)", "64")
+    panel.press("Drop a long prompt now")
+    panel.prefilled("dropped-1", 2048)
+    first, second = panel.chunks("dropped-0"), panel.chunks("dropped-1")
+    assert max(first) > 900
+    assert max(second) <= 64
+    assert len(second) >= 32 > len(first)
+    picture = screenshot(panel.chart(STEPS), "split")
+    assert heights(picture, LIGHT.decode).sum() > 100, "decodes are drawn"
+    screenshot(panel.page, "after")
+
+    before = panel.rows()
+    panel.notebook.reload()
+    panel.page.wait_for_selector(".wb-board canvas", timeout=60_000)
+    panel.state("playing interactive")
+    assert panel.page.locator(".wb-board canvas").count() == 4
+    after = panel.rows()
+    assert set(after) == {"gaps", "steps", "memory", "queue"}
+    assert all(after[chart] > 0.5 * before[chart] for chart in before), "the last window is back"
+    picture = screenshot(panel.chart(STEPS), "reloaded")
+    assert heights(picture, LIGHT.decode).sum() > 100
+
+    panel.notebook.run(0)  # the cell again: another workbench takes over, the engine of the one before ends
+    assert gone(processes)
+    panel.page.wait_for_selector(".wb-board canvas", timeout=60_000)
+    assert panel.page.locator(".wb-board").count() == 1
+
+
+def test_buttons_work_while_a_cell_is_busy_and_a_restarted_kernel_leaves_nothing(panel, screenshot):
+    panel.start_engine()
+    processes = engine_processes(panel)
+    panel.notebook.run(1, wait=False)  # busy for ever
+    panel.press("Run load")
+    panel.state("playing interactive")
+    panel.press("Stop load")
+    panel.page.wait_for_function("() => !document.querySelector('.wb-state').textContent.includes('playing')")
+    panel.notebook.kernel("interrupt")
+    panel.page.locator(".jp-OutputArea-output").filter(has_text="KeyboardInterrupt").wait_for(timeout=SOON_MS)
+    panel.page.wait_for_timeout(500)  # the kernel throws away what was queued behind the interrupted cell
+    panel.state("ready")
+    assert panel.python("wb.engine.state") == "ready", "an interrupt ends the cell, not the engine"
+    panel.notebook.kernel("restart")
+    assert gone(processes)
+    panel.page.wait_for_selector(".wb-stale:not([hidden])", timeout=SOON_MS)
+    screenshot(panel.page, "restarted")
+
+
+def test_errors_are_said_in_the_panel(panel, screenshot):
+    model = panel.page.get_by_label("model", exact=True)
+    model.fill("/no/such/model")
+    model.press("Enter")
+    panel.press("Start engine")
+    alert = panel.page.locator(".wb-error")
+    alert.wait_for(timeout=SOON_MS)
+    assert "/no/such/model" in alert.inner_text()
+    screenshot(panel.page, "error")
+    panel.press("Dismiss")
+    alert.wait_for(state="hidden")
+    panel.page.get_by_role("button", name="Log · 1 error").press("Enter")
+    panel.page.locator(".wb-log").get_by_text("/no/such/model").wait_for()

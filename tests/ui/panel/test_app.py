@@ -1,0 +1,270 @@
+"""The panel on an engine that is none (no vLLM, no browser in here): what each button does, and what can be pressed."""
+
+import threading
+import time
+
+import pytest
+
+from workbench import Workbench
+from workbench.errors import EngineStartError
+from workbench.ui.panel.app import Panel
+from workbench.workload.request import Request, Workload
+
+SHORT = Workload((Request("chat-0", "chat", 0, 0.0, (1, 2, 3), 3),))
+
+
+class Dropping:
+    def make(self, tokens, output_tokens):
+        return Request(f"dropped-{tokens}", "long", 0, 0.0, (1,) * tokens, output_tokens)
+
+
+@pytest.fixture
+def bench(tmp_path, fake_engine, monkeypatch):
+    bench = Workbench(runs=tmp_path)
+    bench.engine = fake_engine(config=bench.config)
+    bench.engine.state = "new"
+    bench.engine.knobs = bench.config.envelope.defaults
+    bench._drops = Dropping()
+    monkeypatch.setattr(bench, "start", lambda progress=None: bench.engine.start(progress))
+    monkeypatch.setattr(bench, "_workload", lambda *_: SHORT)
+    monkeypatch.setattr(bench._memory, "sources", lambda _pid: [])
+    return bench
+
+
+@pytest.fixture
+def panel(bench):
+    panel = Panel(bench).follow()
+    yield panel
+    panel.close()
+    bench.stop()
+
+
+def settle(panel):
+    panel._actions.wait()
+    panel._refresh()
+
+
+def press(panel, name):
+    button = getattr(panel.buttons, name)
+    assert not button.disabled, f"{name} cannot be pressed"
+    button.click()
+    settle(panel)
+
+
+def pressable(panel):
+    return {name for name, one in vars(panel.buttons).items() if getattr(one, "disabled", None) is False}
+
+
+def until(true, seconds=10.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if true():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+ALWAYS = {"pause", "code", "serve"}
+
+
+def test_only_what_makes_sense_can_be_pressed(panel, bench):
+    assert pressable(panel) == ALWAYS | {"start"}
+    assert panel.knob_form.disabled
+    assert not panel.start_form.disabled
+    press(panel, "start")
+    assert pressable(panel) == ALWAYS | {"stop", "run", "drop"}
+    assert not panel.knob_form.disabled
+    assert panel.start_form.disabled
+    press(panel, "run")
+    assert panel.buttons.run.description == "Stop load"
+    assert pressable(panel) == ALWAYS | {"stop", "run", "drop", "save", "compare"}
+    press(panel, "run")
+    assert not bench.playing
+    assert panel.buttons.run.description == "Run load"
+    press(panel, "stop")
+    assert pressable(panel) == ALWAYS | {"start", "save", "compare"}
+    assert panel.knob_form.disabled
+
+
+def test_a_clash_of_two_fields_names_both_and_disables_start(panel):
+    form = panel.start_form
+    form.controls["max_num_batched_tokens"].widget.index = 0
+    form.controls["max_num_seqs"].show(512)
+    form._changed()
+    assert "max_num_batched_tokens" in form.problem
+    assert "max_num_seqs" in form.problem
+    assert panel.buttons.start.disabled
+
+
+def test_the_engine_starts_with_what_the_form_shows(panel, bench, monkeypatch):
+    started = []
+    monkeypatch.setattr(bench, "configure", lambda **fields: started.append(fields))
+    panel.start_form.controls["max_model_len"].show(2048)
+    panel.start_form._changed()
+    press(panel, "start")
+    assert started[0]["max_model_len"] == 2048
+    assert started[0]["model"] == "smollm2"
+
+
+def test_a_moved_slider_reaches_the_engine_as_one_revision(panel, bench):
+    press(panel, "start")
+    budget = panel.knob_form.controls["budget"]
+    budget.widget.index = budget.options.index(64)
+    assert [knobs.budget for knobs in bench.engine.sent] == [64]
+    assert until(lambda: "revision 1" in panel.board._status.get("state", ""))
+
+
+def test_a_change_from_a_cell_moves_the_slider_and_sends_nothing_back(panel, bench):
+    press(panel, "start")
+    bench.knobs(budget=256, chunk=128)
+    panel._refresh()
+    assert panel.knob_form.controls["budget"].value == 256
+    assert panel.knob_form.controls["chunk"].value == 128
+    assert len(bench.engine.sent) == 1
+
+
+def test_a_refused_change_is_shown_and_the_slider_goes_back(panel, bench, monkeypatch):
+    press(panel, "start")
+    before = panel.knob_form.controls["budget"].value
+
+    def refuse(_knobs):
+        raise EngineStartError("engine: got a change while it died")
+
+    monkeypatch.setattr(bench.engine, "set_knobs", refuse)
+    budget = panel.knob_form.controls["budget"]
+    budget.widget.index = budget.options.index(64)
+    assert "while it died" in panel._log.errors[-1]
+    assert panel.knob_form.controls["budget"].value == before
+    assert panel._log.alert.layout.display == "flex"
+
+
+def test_a_failed_start_is_explained_and_can_be_tried_again(panel, bench, monkeypatch):
+    def fail(_progress=None):
+        raise EngineStartError("engine start: no memory left; choose smaller settings")
+
+    monkeypatch.setattr(bench, "start", fail)
+    press(panel, "start")
+    assert "no memory left" in panel._log.errors[-1]
+    assert not panel.buttons.start.disabled
+    assert not panel.start_form.disabled
+
+
+def test_stop_works_while_the_engine_starts_and_is_no_error(panel, bench, monkeypatch):
+    entered, stopped = threading.Event(), threading.Event()
+
+    def slow(progress):
+        bench.engine.state = "starting"
+        progress(3.0, "loading weights")
+        entered.set()
+        stopped.wait(10)
+        bench.engine.state = "stopped"
+        raise EngineStartError("the start was stopped")
+
+    monkeypatch.setattr(bench, "start", slow)
+    monkeypatch.setattr(bench, "stop", stopped.set)
+    panel.buttons.start.click()
+    assert entered.wait(10)
+    assert until(lambda: panel.board._status.get("state") == "starting 00:03: loading weights")
+    press(panel, "stop")
+    assert panel._log.errors == ()
+    assert not panel.buttons.start.disabled
+
+
+def test_the_board_follows_a_run_that_a_cell_started(panel, bench):
+    press(panel, "start")
+    bench.run("bursty_chat")
+    token = {"request": "chat-0", "n": 1}
+    bench.engine.sink.rows("tokens", [token | {"index": i, "client_s": 0.1 + 0.3 * i} for i in range(3)])
+    assert until(lambda: len(panel.board.rows.get("gaps", {}).get("gaps", {})) == 2)
+    gaps = sorted(row["gap"] for row in panel.board.rows["gaps"]["gaps"].values())
+    assert gaps == pytest.approx([300, 300])
+    assert until(lambda: panel.board._status["kpis"][0]["value"] == "300 · 300 · 300")
+    assert "playing bursty_chat" in panel.board._status["state"]
+
+
+def test_a_dropped_prompt_has_the_length_that_is_shown(panel, bench):
+    press(panel, "start")
+    press(panel, "run")
+    panel.load_form.long_tokens.show(1024)
+    press(panel, "drop")
+    assert [request.prompt_tokens for request in bench.engine.playing.added] == [1024]
+
+
+def test_saving_leaves_a_run_and_says_where(panel, bench, tmp_path):
+    press(panel, "start")
+    press(panel, "run")
+    press(panel, "save")
+    assert panel._log.errors == ()
+    (saved,) = tmp_path.glob("*saved*")
+    assert str(saved) in panel._result.value
+    assert (saved / "report.html").exists()
+
+
+def test_comparing_the_first_run_says_what_is_missing(panel):
+    press(panel, "start")
+    press(panel, "run")
+    press(panel, "compare")
+    assert "expected at least two" in panel._log.errors[-1]
+
+
+def test_the_last_two_runs_are_compared(panel):
+    press(panel, "start")
+    for _ in range(2):
+        press(panel, "run")
+        press(panel, "run")
+        time.sleep(0.01)
+    press(panel, "compare")
+    assert panel._log.errors == ()
+    assert "gap_p99_ms" in panel._result.value
+    assert "<table" in panel._result.value
+
+
+def test_code_and_command_are_of_what_is_shown(panel, bench, monkeypatch):
+    copied = []
+    monkeypatch.setattr(panel.board, "copy", copied.append)
+    panel.start_form.controls["max_model_len"].show(2048)
+    panel.start_form._changed()
+    press(panel, "code")
+    press(panel, "serve")
+    assert "max_model_len=2048" in copied[0]
+    assert "--max-model-len 2048" in copied[1]
+
+
+def test_there_is_one_panel_and_the_engine_stays_when_its_cell_runs_again(bench):
+    first = Panel(bench).follow()
+    press(first, "start")
+    second = Panel(bench).follow()
+    assert first.comm is None, "closed"
+    assert bench.engine.state == "ready"
+    settle(second)
+    assert not second.knob_form.disabled, "it shows the engine that runs"
+    second.close()
+
+
+def test_a_panel_of_another_workbench_ends_the_engine_of_the_one_before(bench, tmp_path):
+    first = Panel(bench).follow()
+    press(first, "start")
+    other = Panel(Workbench(runs=tmp_path)).follow()
+    assert bench.engine.state == "stopped"
+    other.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_error_in_any_thread_is_shown(panel):
+    thread = threading.Thread(target=lambda: 1 / 0)
+    thread.start()
+    thread.join()
+    assert "ZeroDivisionError" in panel._log.errors[-1]
+
+
+def test_an_engine_that_dies_is_seen(panel, bench):
+    press(panel, "start")
+    bench.engine.state = "failed"
+    assert until(lambda: panel.knob_form.disabled)
+    assert "failed" in panel._state()
+    assert not panel.buttons.start.disabled
+
+
+def test_the_charts_can_be_paused_and_their_window_set(panel):
+    panel.buttons.pause.value = True
+    assert panel.board.paused

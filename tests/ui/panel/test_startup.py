@@ -1,0 +1,184 @@
+"""The start-up form: every field, presets, and problems said before a start."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench import startable
+from workbench.config import EngineConfig
+from workbench.presets import preset, presets
+from workbench.startable import Machine
+from workbench.ui.panel import startup
+from workbench.ui.panel.startup import FIRST, StartUpForm
+
+EVERY_FIELD = EngineConfig(
+    model="some/<b>model</b>",
+    device="cpu",
+    dtype="float16",
+    quantization="fp8",
+    max_model_len=3000,
+    max_num_batched_tokens=5000,
+    max_num_seqs=33,
+    tensor_parallel_size=3,
+    pipeline_parallel_size=5,
+    block_size=48,
+    gpu_memory_utilization=0.5,
+    kv_cache_mib=None,
+    kv_offloading_gib=2.5,
+    enable_prefix_caching=True,
+    attention_backend="FLASHINFER",
+    async_scheduling=False,
+    enforce_eager=False,
+    scheduling_policy="priority",
+    distributed_executor_backend="ray",
+    port=8123,
+    start_timeout_s=30.0,
+    extra_args=("--seed", "7", "--name", "a b"),
+)
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch):
+    """A laptop without a GPU, whatever the tests run on."""
+    monkeypatch.setattr(startable, "this_machine", lambda: Machine("cpu", 1))
+
+
+def choose(form, name):
+    """As a person would, in the drop-down of presets."""
+    form.preset.widget.index = form.preset.options.index(name)
+
+
+def pick(form, field, value):
+    control = form.controls[field]
+    control.widget.index = control.options.index(value)
+
+
+def everything(box):
+    """All widgets in a box, boxes too."""
+    found = [box]
+    for child in getattr(box, "children", ()):
+        found += everything(child)
+    return found
+
+
+def test_every_field_has_a_control_on_screen_and_those_that_matter_come_first():
+    form = StartUpForm()
+    assert set(form.controls) == set(EngineConfig.model_fields)
+    shown = everything(form.widget)
+    for name, one in form.controls.items():
+        assert sum(one.widget is widget for widget in shown) == 1, name
+        assert one.widget.tooltip.startswith(f"{name}: "), name
+        assert one.widget.description, name
+    order = [form.controls["model"].widget, form.preset.widget, *(form.controls[name].widget for name in FIRST)]
+    assert list(form.widget.children[1 : 1 + len(order)]) == order  # after what is only heard
+    assert (form.more.title, form.more.opened) == ("More start-up fields", False)
+    assert any(form.more.button is widget for widget in shown)
+
+
+def test_the_defaults_are_the_laptop_preset_and_differ_in_nothing():
+    form = StartUpForm()
+    assert (form.values(), form.problem, form.preset.value, form.config) == ({}, None, "laptop", EngineConfig())
+
+
+def test_every_field_is_shown_and_read_back():
+    assert not set(EngineConfig.model_fields) - set(EVERY_FIELD.model_dump(exclude_defaults=True))
+    form = StartUpForm(EVERY_FIELD.model_dump())
+    assert form.config == EVERY_FIELD
+    assert EngineConfig(**form.values()) == EVERY_FIELD
+    form.set({})
+    assert form.config == EngineConfig()
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_preset_fills_the_form(name):
+    form = StartUpForm(EVERY_FIELD.model_dump())
+    told = []
+    form.observe(lambda: told.append(form.config))
+    choose(form, name)
+    assert told == [preset(name).config]
+    assert form.preset.value == name
+    assert form.preset.widget.tooltip == preset(name).description
+
+
+def test_a_changed_field_is_no_preset_any_more_until_it_is_changed_back():
+    form = StartUpForm()
+    pick(form, "max_num_seqs", 64)
+    assert (form.values(), form.preset.value) == ({"max_num_seqs": 64}, "own")
+    pick(form, "max_num_seqs", 32)
+    assert form.preset.value == "laptop"
+    choose(form, "own")  # nothing to fill in
+    assert (form.preset.value, form.config) == ("laptop", EngineConfig())
+
+
+def test_a_clash_names_both_fields_and_goes_when_one_is_mended():
+    form = StartUpForm()
+    told = []
+    form.observe(lambda: told.append(form.problem))
+    pick(form, "max_num_batched_tokens", 256)
+    pick(form, "max_num_seqs", 512)
+    assert told[0] is None
+    assert told[1].startswith("max_num_batched_tokens and max_num_seqs: got '256 < 512'")
+    assert form.config is None
+    assert form.values() == {"max_num_batched_tokens": 256, "max_num_seqs": 512}
+    line = form.widget.children[-1].value
+    assert 'role="alert"' in line
+    assert "256 &lt; 512" in line
+    pick(form, "max_num_batched_tokens", 512)
+    assert (told[2], form.problem, form.widget.children[-1].value) == (None, None, "")
+
+
+def test_a_context_that_the_model_has_not_names_both():
+    form = StartUpForm()
+    pick(form, "max_model_len", 32768)
+    assert form.problem.startswith("max_model_len and model: got '32768 with smollm2'")
+    form.controls["model"].widget.value = "tiny-long"
+    assert form.problem is None
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "message"),
+    [
+        ("port", "seventy", "port: got 'seventy', expected a valid integer"),
+        ("port", "70000", "port: got '70000', expected less than or equal to 65535"),
+        ("gpu_memory_utilization", "90 %", "gpu_memory_utilization: got '90 %', expected a valid number"),
+        ("extra_args", "'open", "extra_args: got"),
+        ("model", "", "model: got '', expected a preset"),
+    ],
+)
+def test_text_that_makes_no_sense_is_refused_by_name(field, text, message):
+    form = StartUpForm()
+    form.controls[field].widget.value = text
+    assert form.problem.startswith(message)
+    form.controls[field].reset()
+
+
+def test_what_cannot_start_here_is_said_and_can_still_be_copied():
+    form = StartUpForm(preset("article").fields)
+    assert "tensor_parallel_size times pipeline_parallel_size: got '4 x 1'" in form.problem
+    assert form.config == preset("article").config
+    assert form.values()["tensor_parallel_size"] == 4
+
+
+def test_setting_from_code_tells_nobody():
+    form = StartUpForm()
+    told = []
+    form.observe(lambda: told.append(1))
+    form.set(EVERY_FIELD.model_dump())
+    form.set(preset("article").fields)
+    assert not told
+    assert form.preset.value == "article"
+
+
+def test_nothing_can_be_changed_while_an_engine_runs():
+    form = StartUpForm()
+    for off in (True, False):
+        form.disabled = off
+        assert form.disabled is off
+        assert {one.disabled for one in (*form.controls.values(), form.preset)} == {off}
+
+
+def test_markup_in_a_model_is_text():
+    form = StartUpForm({"model": "<script>alert(1)</script>", "max_num_batched_tokens": 1})
+    form.set({"device": "cuda", "model": "<script>"})
+    assert "<script>" not in form.widget.children[-1].value
+    assert startup.FIRST == FIRST

@@ -1,0 +1,26 @@
+"""Dropped prompts: of the length asked for, each unlike all before."""
+
+import pytest
+
+from workbench.errors import InputError
+from workbench.workload.drops import Drops
+
+
+@pytest.fixture
+def drops(tokenizer_path):
+    return Drops(tokenizer_path, max_model_len=1024)
+
+
+def test_each_has_its_own_name_and_words(drops):
+    first, second = drops.make(500, 16), drops.make(500, 16)
+    assert (first.request, second.request) == ("dropped-0", "dropped-1")
+    assert first.prompt_tokens == second.prompt_tokens == 500
+    assert first.prompt[:32] != second.prompt[:32]
+    assert (first.class_name, first.output_tokens) == ("long", 16)
+
+
+@pytest.mark.parametrize("tokens", [0, -5, 1009])
+def test_what_does_not_fit_the_context_is_refused_with_the_bounds(drops, tokens):
+    with pytest.raises(InputError, match=r"1 to 1008 \(max_model_len less 16 output tokens\)"):
+        drops.make(tokens, 16)
+    assert drops.make(1008, 16).request == "dropped-0", "a refusal uses up no name"

@@ -1,0 +1,45 @@
+"""The articles' claims as experiments: each takes recorded runs and returns a :class:`Verdict` with its numbers.
+
+verdict.py            what became of a claim, on one line
+long_prompt.py        what happened to the long prompt of a run and to the streams beside it
+limits.py             physical limits that the articles' own numbers are held against
+freeze.py             C1: one step with the whole prompt freezes every stream
+chunk_steps.py        C2: ceil(L/C) steps
+flat_gaps.py          C3: chunked, gaps stay flat and TTFT grows
+memory.py             C4, C5: the activation peak, and the power of the chunk that it goes with
+default_on.py         C6: whether chunked prefill has to be switched on
+golden_range.py       C7: the golden range of the budget
+reference_command.py  C8: the article's command
+resolved.py           asks the installed vLLM what it makes of a command line
+"""
+
+from workbench.claims.chunk_steps import chunk_steps, step_counts
+from workbench.claims.default_on import flag_needed
+from workbench.claims.flat_gaps import flat_gaps
+from workbench.claims.freeze import freeze
+from workbench.claims.golden_range import golden_range
+from workbench.claims.long_prompt import LongPrompt, long_prompts
+from workbench.claims.memory import memory_exponent, peak_drop, pooled
+from workbench.claims.reference_command import reference_command
+from workbench.claims.resolved import resolve, stand_in, stock
+from workbench.claims.verdict import Outcome, Verdict
+
+__all__ = [
+    "LongPrompt",
+    "Outcome",
+    "Verdict",
+    "chunk_steps",
+    "flag_needed",
+    "flat_gaps",
+    "freeze",
+    "golden_range",
+    "long_prompts",
+    "memory_exponent",
+    "peak_drop",
+    "pooled",
+    "reference_command",
+    "resolve",
+    "stand_in",
+    "step_counts",
+    "stock",
+]

@@ -1,0 +1,63 @@
+"""C3: chunked, the stall goes away; gaps stay flat while the long prompt's TTFT grows."""
+
+from __future__ import annotations
+
+from workbench.claims.long_prompt import LongPrompt
+from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.errors import InputError
+
+# Flat: during the prefill even the 99th percentile is at most twice the usual gap. A step that carries a chunk takes
+# longer than one without, so "no difference at all" would be a bar that nothing can pass.
+FLAT = 2.0
+# Plays of one setting on one machine differ by some percent; a growth below this may be noise.
+GROWTH = 1.05
+# Chunking that does not even halve the longest gap has not made the stall go away.
+HALF = 0.5
+
+
+def flat_gaps(*runs: Measured) -> Verdict:
+    """Judge C3 from runs of one workload: one with the long prompt in one step, the others chunked.
+
+    Judged is the chunked run with the shortest longest gap. Holds when it has no gap above the SLO during the prefill
+    (and the one step has), its 99th percentile during the prefill is at most twice the usual gap, and its TTFT is at
+    least 5 % longer. Does not hold when its longest gap is more than half of the one step's. In part otherwise.
+
+    Raises:
+        InputError: there is not one run in one step and one chunked, or no stream ran through a prefill.
+    """
+    prompts = [(LongPrompt.of(run), run.slo.gap_ms) for run in runs]
+    if not all(long.streams for long, _ in prompts):
+        raise InputError(
+            "runs", "a run without a stream", "streams all through the prefill", "let the chats run longer"
+        )
+    whole = next((long for long, _ in prompts if len(long.chunks) == 1), None)
+    chunked = [(long, slo_ms) for long, slo_ms in prompts if len(long.chunks) > 1]
+    if whole is None or not chunked:
+        raise InputError("runs", len(runs), "one with the prompt in one step and one chunked", "play both")
+    best, slo_ms = min(chunked, key=lambda one: one[0].during(100))
+    gone = best.during(100) <= slo_ms < whole.during(100)
+    ratio, growth = best.during(99) / best.usual_ms, best.ttft_s / whole.ttft_s
+    outcome: Outcome = "holds in part"
+    if best.during(100) > HALF * whole.during(100):
+        outcome = "does not hold here"
+    elif gone and ratio <= FLAT and growth >= GROWTH:
+        outcome = "holds"
+    others = ", ".join(f"{long.setting} {long.during(100):,.0f} ms / {long.ttft_s:,.1f} s" for long, _ in chunked)
+    stalls = "no stall is left" if gone else "stalls are left"
+    shape = "flat" if ratio <= FLAT else "bounded by the time of a chunk, not flat"
+    grows = f"grows by {growth - 1:.0%}" if growth >= GROWTH else f"hardly changes ({growth - 1:+.0%})"
+    return Verdict(
+        claim="C3",
+        text="Chunked, the stall goes away: token gaps stay flat while the long prompt's TTFT grows step by step",
+        outcome=outcome,
+        sentence=(
+            f"The longest gap falls from {whole.during(100):,.0f} ms in one step to {best.during(100):,.0f} ms at "
+            f"{best.setting}; {stalls} above the SLO of {slo_ms:,.0f} ms. Gaps during the prefill (P99 "
+            f"{best.during(99):,.0f} ms) are {ratio:,.1f} times the usual {best.usual_ms:,.0f} ms: {shape}. TTFT goes "
+            f"from {whole.ttft_s:,.1f} s to {best.ttft_s:,.1f} s: it {grows}. Longest gap / TTFT of all: one step "
+            f"{whole.during(100):,.0f} ms / {whole.ttft_s:,.1f} s, {others}."
+        ),
+        origin=origin_of(runs),
+        article="gaps stay flat, TTFT grows step by step (no numbers given).",
+        untested="" if on_gpu(runs) else "a GPU, where a chunk of this size takes far less time.",
+    )

@@ -1,0 +1,161 @@
+"""C7: is there a golden range of the budget, and where is the knee on this machine and model?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.optimize import nnls
+
+from workbench.claims.limits import H100
+from workbench.claims.long_prompt import LongPrompt
+from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.errors import InputError
+
+# Stretched: less than 90 % of the best prefill rate of the sweep. Single plays differ by some percent.
+FULL_SPEED = 0.9
+LOW, HIGH = 2_048, 4_096  # the article's golden range
+SMALL, LARGE, SMALL_CHUNK = 512, 8_192, 128
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one setting of the sweep lies.
+
+    Attributes:
+        long: its long prompt.
+        fast: whether its prefill is not stretched.
+        smooth: whether P99 of the gaps during the prefill keeps the SLO.
+    """
+
+    long: LongPrompt
+    fast: bool
+    smooth: bool
+
+    @property
+    def golden(self) -> bool:
+        """Neither stretched nor with pauses."""
+        return self.fast and self.smooth
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What a step with prefill costs: ``fixed_s + tokens * token_s``.
+
+    Attributes:
+        fixed_s: with the decodes beside it but no prefill, s.
+        token_s: for each token of prefill, at the mean context of the prompts, s.
+        last_token_s: the same at the end of the longest prompt, where a token has the most to attend to.
+    """
+
+    fixed_s: float
+    token_s: float
+    last_token_s: float
+
+    @classmethod
+    def of(cls, prompts: Sequence[LongPrompt]) -> Self:
+        """Fit seconds = fixed + a * tokens + b * tokens * context to all steps; none of the three is below 0.
+
+        The last term is attention: a chunk late in a prompt costs more than an early one. Least squares of the
+        relative error, so that the many short steps count.
+
+        Raises:
+            InputError: there are fewer than three step sizes.
+        """
+        tokens = np.concatenate([long.chunks for long in prompts]).astype(float)
+        seconds = np.concatenate([long.step_s for long in prompts])
+        context = np.concatenate([np.cumsum(long.chunks) - np.array(long.chunks) / 2 for long in prompts])
+        if len(np.unique(tokens)) < 3:
+            raise InputError("runs", "fewer than three step sizes", "a sweep of the budget", "play more settings")
+        design = np.column_stack((np.ones_like(tokens), tokens, tokens * context))
+        scale = design.max(axis=0)  # the columns differ by eight orders
+        fixed, each, attention = nnls(design / scale / seconds[:, None], np.ones_like(seconds))[0] / scale
+        mean = float((tokens * context).sum() / tokens.sum())
+        return cls(float(fixed), float(each + attention * mean), float(each + attention * context.max()))
+
+    def tokens_in(self, seconds: float) -> int:
+        """The largest chunk whose step takes no longer than that, even at the end of the prompt."""
+        return max(0, int((seconds - self.fixed_s) / self.last_token_s))
+
+    @property
+    def full_speed_tokens(self) -> int:
+        """The chunk from which the fixed part costs no more than a tenth of the time."""
+        return max(1, int(np.ceil(FULL_SPEED / (1 - FULL_SPEED) * self.fixed_s / self.token_s)))
+
+
+def places(*runs: Measured) -> list[Place]:
+    """Judge each setting of a sweep by the SLO of its run and the fastest prefill of all.
+
+    Raises:
+        InputError: see :meth:`LongPrompt.of`; or no stream ran through a prefill.
+    """
+    prompts = [LongPrompt.of(run) for run in runs]
+    if not all(long.streams for long in prompts):
+        raise InputError(
+            "runs", "a run without a stream", "streams all through the prefill", "let the chats run longer"
+        )
+    best = max((long.tokens_per_s for long in prompts), default=0.0)
+    return [
+        Place(long, long.tokens_per_s >= FULL_SPEED * best, long.during(99) <= run.slo.gap_ms)
+        for long, run in zip(prompts, runs, strict=True)
+    ]
+
+
+def golden_range(*runs: Measured) -> Verdict:
+    """Judge C7 from a sweep of the budget (chunk off) and one or more chunk caps.
+
+    The claim has four parts: budget 512 stretches the prefill, 8,192 brings pauses, 2,048 and 4,096 do neither, and
+    chunk 128 stretches the prefill. *Stretched* is a prefill rate under 90 % of the sweep's best; a *pause* is a P99 of
+    the gaps during the prefill above the SLO. Holds when all parts do; does not hold here when 2,048 and 4,096 are
+    not both golden, since that is the advice; in part when they are and another part fails.
+
+    Raises:
+        InputError: a budget or the chunk that the claim names was not played; see also :func:`places`.
+    """
+    found = places(*runs)
+    budgets = {place.long.budget: place for place in found if not place.long.chunk}
+    chunks = {place.long.chunk: place for place in found if place.long.chunk}
+    missing = [f"budget {n}" for n in (SMALL, LOW, HIGH, LARGE) if n not in budgets]
+    missing += [] if SMALL_CHUNK in chunks else [f"chunk {SMALL_CHUNK}"]
+    if missing:
+        raise InputError("runs", f"no {', '.join(missing)}", "what the claim names", "play these settings too")
+    golden = budgets[LOW].golden and budgets[HIGH].golden
+    flanks = (not budgets[SMALL].fast, not budgets[LARGE].smooth, not chunks[SMALL_CHUNK].fast)
+    outcome: Outcome = "does not hold here"
+    if golden:
+        outcome = "holds" if all(flanks) else "holds in part"
+    cost = StepCost.of([place.long for place in found])
+    slo_ms = runs[0].slo.gap_ms
+    here = sorted(size for size, place in budgets.items() if place.golden)
+    where = f"budgets {', '.join(f'{n:,}' for n in here)}" if here else "no budget of the sweep"
+    best = max(place.long.tokens_per_s for place in found)
+    parts = [_part(budgets[n], best) for n in (SMALL, LOW, HIGH, LARGE)] + [_part(chunks[SMALL_CHUNK], best)]
+    said = (f"{SMALL} stretches", f"{LARGE:,} brings pauses", f"chunk {SMALL_CHUNK} stretches")
+    checks = zip((f"{LOW:,} and {HIGH:,} do neither", *said), (golden, *flanks), strict=True)
+    checked = ", ".join(f"{text}: {'yes' if true else 'no'}" for text, true in checks)
+    return Verdict(
+        claim="C7",
+        text="Budget 512 is too small, 8,192 too large, 2,048 to 4,096 golden; chunk 128 is too small",
+        outcome=outcome,
+        sentence=(
+            f"{checked}. Prefill rate against the best, and P99 gap during the prefill: {'; '.join(parts)}. Golden "
+            f"here (≥ {FULL_SPEED:.0%} and ≤ {slo_ms:,.0f} ms): {where}. A step costs {cost.fixed_s * 1e3:,.1f} ms and "
+            f"{cost.token_s * 1e6:,.0f} µs a token of prefill ({cost.last_token_s * 1e6:,.0f} at the "
+            f"prompt's end): full speed from chunks of {cost.full_speed_tokens:,}, and "
+            f"{slo_ms:,.0f} ms are used up by one of {cost.tokens_in(slo_ms / 1e3):,}."
+        ),
+        origin=origin_of(runs),
+        article="512 too small, 2,048 to 4,096 golden, 8,192 too large, chunk 128 too small (model and GPU not given).",
+        arithmetic=(
+            f"reading bf16 weights outweighs computing below {H100.ridge_tokens:,.0f} tokens a step on an {H100.name} "
+            "(989 TFLOP/s over 3.35 TB/s), whatever the model; where pauses begin goes with the model, the GPU and the "
+            "SLO, so no range of tokens is golden for all."
+        ),
+        untested="" if on_gpu(runs) else "a GPU.",
+    )
+
+
+def _part(place: Place, best: float) -> str:
+    return f"{place.long.setting} {place.long.tokens_per_s / best:.0%}, {place.long.during(99):,.0f} ms"

@@ -1,0 +1,160 @@
+"""C4 and C5: what chunking does to the activation memory of a step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.claims.long_prompt import LongPrompt
+from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.errors import InputError
+from workbench.metrics import memory_fit
+from workbench.trace import Trace
+
+CLAIMED = 0.80  # the article's fall
+PART = CLAIMED / 2  # at least half of it: something falls, but not what was promised
+SQUARE = 2.0
+# A chunk late in the prompt may need this much more than an early one and still be said to go with the chunk alone:
+# were it to go with the prompt, the last of 32 chunks would need 32 times what the first does.
+LEVEL = 1.25
+_ABOVE = 1.5  # see memory_exponent
+_TOKENS, _CHUNK = 32_768, 1_024
+_MIB = 1 << 20
+
+
+def peak_drop(whole: Measured, chunked: Measured) -> Verdict:
+    """Judge C4 from two runs of the same prompt, one of them in one step.
+
+    The largest activation peak of the steps that prefilled it is compared. Holds when it falls by 80 % or more, in
+    part from 40 %.
+
+    Raises:
+        InputError: the first took several steps or the second one only, or no peak was measured.
+    """
+    one, many = LongPrompt.of(whole), LongPrompt.of(chunked)
+    if len(one.chunks) > 1 or len(many.chunks) == 1 or one.tokens != many.tokens:
+        got = f"{one.tokens:,} tokens in {len(one.chunks)} steps and {many.tokens:,} in {len(many.chunks)}"
+        raise InputError("runs", got, "the same prompt in one step, then in several", "play both")
+    before, after = _peaks(whole)["mib"].max(), _peaks(chunked)["mib"].max()
+    fall, chunk = 1 - after / before, max(many.chunks)
+    outcome: Outcome = "holds" if fall >= CLAIMED else "holds in part" if fall >= PART else "does not hold here"
+    share = chunk / one.tokens
+    split = (whole.trace.meta.get("engine") or {}).get("memory_split") or {}
+    rest = ""
+    if split.get("weights_bytes") and split.get("kv_bytes"):
+        rest = (
+            f" Weights ({split['weights_bytes'] / _MIB:,.0f} MiB) and KV pool ({split['kv_bytes'] / _MIB:,.0f} MiB) "
+            "stay as they are."
+        )
+    untested = [] if (one.tokens, chunk) == (_TOKENS, _CHUNK) else [f"{_TOKENS:,} tokens against chunks of {_CHUNK:,}"]
+    if not on_gpu([whole, chunked]):
+        untested.append("a GPU and a model of the article's size")
+    return Verdict(
+        claim="C4",
+        text="The activation memory peak falls by 80 % with 1K chunks against one 32K prefill",
+        outcome=outcome,
+        sentence=(
+            f"{one.tokens:,} tokens in one step needed {before:,.1f} MiB of activation, in steps of up to {chunk:,} "
+            f"{after:,.1f} MiB: {fall:.1%} less.{rest}"
+        ),
+        origin=origin_of([whole, chunked]),
+        article="80 % less.",
+        arithmetic=(
+            f"memory that goes with the tokens of a step would fall by {1 - share:.1%}, with their square by "
+            f"{1 - share**2:.2%}; 80 % is neither, it needs a part that does not shrink."
+        ),
+        untested=", and ".join(untested) + ("." if untested else ""),
+    )
+
+
+def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
+    """Judge C5: with which power of the chunk the memory goes, and whether the prompt's length plays a part.
+
+    Two things are measured: the exponent through the steps of all runs with its 95 % interval, and whether equal
+    chunks of one prompt need the same memory late in the prompt as early. Holds when the interval has 2 in it
+    and equal chunks need the same; in part when only one of the two is so; otherwise it does not hold here.
+
+    Steps that need less than 1.5 times what a step without any prefill needs are left out of the fit: their peak is
+    that of the streams' logits, not of the chunk.
+
+    Args:
+        chunked: a run with a long prompt in many equal chunks.
+        others: more runs on the same engine, with other step sizes.
+
+    Raises:
+        InputError: there are too few equal chunks or sizes, or no peak was measured.
+    """
+    runs = (chunked, *others)
+    fit = memory_fit(_of_prefill(pooled(*runs)))
+    if fit is None:
+        raise InputError("runs", "too few step sizes with a peak", "at least three", "play other budgets as well")
+    early, late, at = _early_and_late(chunked)
+    level = late / early <= LEVEL
+    square = fit.low <= SQUARE <= fit.high
+    outcome: Outcome = "holds" if level and square else "holds in part" if level or square else "does not hold here"
+    which = "C, not L" if level else "L as well as C"
+    law = "a square" if square else "a straight line" if fit.low <= 1 <= fit.high else "neither straight nor square"
+    near = "" if law != "neither straight nor square" else f", nearest {round(fit.exponent)}"
+    return Verdict(
+        claim="C5",
+        text="Temporary memory goes with C² instead of L²",
+        outcome=outcome,
+        sentence=(
+            f"It goes with {which}: equal chunks of one prompt needed {early:,.1f} MiB at its beginning and "
+            f"{late:,.1f} MiB at its end ({at:,} tokens in). The exponent of C is {fit.exponent:.2f} (95 % interval "
+            f"{fit.low:.2f} to {fit.high:.2f}, steps of {fit.min_tokens:,} to {fit.max_tokens:,} tokens): {law}{near}."
+        ),
+        origin=origin_of(runs),
+        article="C² instead of L².",
+        arithmetic=(
+            "kernels of the FlashAttention kind never hold the C × L table of scores; what is left (hidden states, "
+            "MLP, logits) is a fixed size a token: exponent 1."
+        ),
+        untested="" if on_gpu(runs) else "CUDA kernels.",
+    )
+
+
+def pooled(*runs: Measured) -> Trace:
+    """One trace with the steps of all runs, for a fit or a chart over all of them."""
+    first = runs[0].trace
+    steps = pa.concat_tables([run.trace.tables["steps"] for run in runs])
+    return Trace({**first.tables, "steps": steps}, first.meta)
+
+
+def _of_prefill(trace: Trace) -> Trace:
+    """The same steps, without those whose peak the running streams may have made."""
+    steps = trace.tables["steps"]
+    floor = pc.max(steps.filter(pc.field("prefill_tokens") == 0)["activation_bytes"]).as_py() or 0
+    kept = steps.filter((pc.field("prefill_tokens") > 0) & (pc.field("activation_bytes") >= int(_ABOVE * floor)))
+    return Trace({**trace.tables, "steps": kept}, trace.meta)
+
+
+def _peaks(run: Measured) -> pd.DataFrame:
+    """Steps of the long prompt's prefill that have a peak: ``tokens`` (all in the step), ``context``, ``mib``."""
+    long = LongPrompt.of(run)
+    batch, steps = run.trace.batch, run.trace.steps
+    mine = batch[(batch["request"] == long.request) & batch["prefill"].eq(True)][["step", "context"]]
+    found = mine.merge(steps[steps["activation_bytes"].notna()], on="step").sort_values("step")
+    if found.empty:
+        raise InputError("run", "no memory peak of a prefill step", "measured peaks", "play it on a live engine")
+    return pd.DataFrame(
+        {
+            "tokens": found["prefill_tokens"] + found["decode_tokens"],
+            "context": found["context"].astype(int),
+            "mib": found["activation_bytes"].astype(float) / _MIB,
+        }
+    )
+
+
+def _early_and_late(run: Measured) -> tuple[float, float, int]:
+    """Median peak of the first and the last quarter of equal chunks, MiB, and the context of the very last."""
+    peaks = _peaks(run)
+    size = peaks["tokens"].median()
+    equal = peaks[(peaks["tokens"] - size).abs() <= 0.02 * size]
+    quarter = len(equal) // 4
+    if not quarter:
+        raise InputError("run", f"{len(equal)} equal chunks", "at least four", "play it with a smaller chunk")
+    early, late = (float(np.median(part)) for part in (equal["mib"].head(quarter), equal["mib"].tail(quarter)))
+    return early, late, int(equal["context"].iloc[-1])

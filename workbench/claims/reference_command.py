@@ -1,0 +1,75 @@
+"""C8: the article's reference command, rendered from a preset and read back by vLLM itself."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.claims.limits import H100, LLAMA_70B
+from workbench.claims.verdict import Outcome, Verdict
+from workbench.config import EngineConfig
+from workbench.engine.command import serve_command
+
+# The article's values, by flag of `vllm serve`, and the field that vLLM resolves it into.
+ARTICLE: dict[str, tuple[str, float]] = {
+    "--tensor-parallel-size": ("tensor_parallel_size", 4),
+    "--gpu-memory-utilization": ("gpu_memory_utilization", 0.90),
+    "--max-model-len": ("max_model_len", 32_768),
+    "--max-num-batched-tokens": ("max_num_batched_tokens", 2_048),
+    "--max-num-seqs": ("max_num_seqs", 128),
+    "--block-size": ("block_size", 16),
+}
+
+
+def reference_command(config: EngineConfig, resolved: Mapping[str, Any], origin: str) -> Verdict:
+    """Judge C8: does the command that a preset renders hold the article's six values, and does vLLM take them?
+
+    Holds when all six stand in the command and come back from vLLM as they are; in part when some do; does not hold
+    here when none does.
+
+    Args:
+        config: the preset's configuration.
+        resolved: what vLLM resolved that command to; see :func:`workbench.claims.resolved.resolve`.
+        origin: which vLLM resolved it, and for which model.
+    """
+    words = shlex.split(serve_command(config))
+    given = dict(itertools.pairwise(words))
+    off = {}
+    for flag, (field, value) in ARTICLE.items():
+        written, came_back = given.get(flag, "not there"), resolved.get(field)
+        if not _same(written, value) or not _same(came_back, value):
+            off[flag] = f"{flag}: the article's {value:g}, in the command {written}, resolved to {came_back}"
+    outcome: Outcome = "holds" if not off else "holds in part" if len(off) < len(ARTICLE) else "does not hold here"
+    right = len(ARTICLE) - len(off)
+    gpus = config.tensor_parallel_size
+    pool = (config.gpu_memory_utilization or 1.0) * gpus * H100.memory - LLAMA_70B.weight_bytes
+    tokens = pool / LLAMA_70B.kv_bytes
+    fits = (
+        f"with {LLAMA_70B.name} on {gpus} {H100.name}s at most {tokens:,.0f} tokens of KV are left beside the weights: "
+        f"{tokens / config.max_model_len:,.1f} prompts of full length, or {tokens / config.max_num_seqs:,.0f} tokens "
+        f"for each of {config.max_num_seqs} sequences."
+        if pool > 0
+        else f"{LLAMA_70B.weight_bytes / 1e9:,.0f} GB of {LLAMA_70B.name}'s weights do not fit on {gpus} {H100.name}s."
+    )
+    return Verdict(
+        claim="C8",
+        text="The reference command: TP 4, memory 0.90, length 32,768, budget 2,048, 128 sequences, blocks of 16",
+        outcome=outcome,
+        sentence=(
+            f"{right} of {len(ARTICLE)} values stand in the command and are what vLLM resolves it to."
+            + "".join(f" {text}." for text in off.values())
+        ),
+        origin=origin,
+        article="TP 4, 0.90, 32,768, 2,048, 128, 16.",
+        arithmetic=fits,
+        untested=f"the command itself: it needs {gpus} GPUs and the model.",
+    )
+
+
+def _same(found: object, value: float) -> bool:
+    try:
+        return float(str(found)) == value
+    except ValueError:
+        return False

@@ -1,0 +1,101 @@
+"""A verdict: what became of one claim here, in one line with its numbers and where they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal, Protocol
+
+from workbench.config import SLO
+from workbench.trace import Trace
+
+Outcome = Literal["holds", "holds in part", "does not hold here"]
+_SIGN: dict[Outcome, str] = {"holds": "✔", "holds in part": "◐", "does not hold here": "✘"}
+# Okabe-Ito, as on the charts: no meaning by colour alone, the sign and the words say it too.
+_COLOUR: dict[Outcome, str] = {"holds": "#009e73", "holds in part": "#e69f00", "does not hold here": "#d55e00"}
+
+
+class Measured(Protocol):
+    """What a claim is judged from: a :class:`workbench.run.RecordedRun`, or anything with its trace and SLO."""
+
+    @property
+    def trace(self) -> Trace:
+        """All tables of the run."""
+
+    @property
+    def slo(self) -> SLO:
+        """The latency promise that the run is held against."""
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """What became of a claim.
+
+    Attributes:
+        claim: its number, such as C1.
+        text: what it says, short.
+        outcome: holds, holds in part, or does not hold here.
+        sentence: why, with the measured numbers.
+        origin: where the numbers come from: live CPU, live GPU or simulated, and the model.
+        article: the article's own numbers, in its units.
+        arithmetic: what follows from physical limits, without a measurement.
+        untested: what of the claim could not be tested here.
+    """
+
+    claim: str
+    text: str
+    outcome: Outcome
+    sentence: str
+    origin: str
+    article: str = ""
+    arithmetic: str = ""
+    untested: str = ""
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """What stands behind the sentence, as (heading, text), without what is empty."""
+        every = (
+            ("The article says", self.article),
+            ("Arithmetic", self.arithmetic),
+            ("Not tested here", self.untested),
+        )
+        return [(heading, text) for heading, text in every if text]
+
+    def __str__(self) -> str:
+        """The whole verdict on one line."""
+        rest = "".join(f" · {heading}: {text}" for heading, text in self.notes)
+        return f"{self.claim} {self.outcome}: {self.sentence} [{self.origin}]{rest}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<div><em>{escape(heading)}:</em> {escape(text)}</div>" for heading, text in self.notes)
+        return (
+            f'<div style="border-left:4px solid {_COLOUR[self.outcome]};padding:4px 12px;max-width:100ch">'
+            f"<div>{escape(self.claim)}: “{escape(self.text)}”</div>"
+            f"<div><strong>{_SIGN[self.outcome]} {escape(self.outcome)}:</strong> {escape(self.sentence)} "
+            f"<small>[{escape(self.origin)}]</small></div>"
+            f'<div style="opacity:.8;font-size:.9em">{notes}</div></div>'
+        )
+
+
+def origin_of(runs: Iterable[Measured]) -> str:
+    """Where the numbers of these runs come from, in words: "live CPU, tiny-long"."""
+    found: dict[str, None] = {}
+    for run in runs:
+        meta = run.trace.meta
+        label = str(meta.get("label") or "origin not stated")
+        model = _model(meta.get("engine"))
+        found[f"{label}, {model}" if model else label] = None
+    return " and ".join(found)
+
+
+def on_gpu(runs: Iterable[Measured]) -> bool:
+    """Whether all runs were made live on a GPU."""
+    return all(run.trace.meta.get("label") == "live GPU" for run in runs)
+
+
+def _model(engine: Any) -> str:
+    config = (engine or {}).get("config") or {}
+    return str(config.get("model") or "")

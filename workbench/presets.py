@@ -1,0 +1,115 @@
+"""Whole start-up configurations by name: to fill the panel with, to start from in code, to paste as ``vllm serve``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from workbench.config import EngineConfig, parse
+from workbench.errors import InputError
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A start-up configuration.
+
+    Attributes:
+        name: short, for code.
+        title: for a list.
+        description: what it is for, and where its numbers come from.
+        fields: fields of :class:`workbench.config.EngineConfig`; what is left out is as by default.
+    """
+
+    name: str
+    title: str
+    description: str
+    fields: Mapping[str, Any]
+
+    @property
+    def config(self) -> EngineConfig:
+        """The configuration."""
+        return parse(EngineConfig, dict(self.fields), where=f"preset {self.name}")
+
+
+_PRESETS = (
+    Preset(
+        "laptop",
+        "laptop",
+        "The demo's engine: SmolLM2, a real model, on one CPU core; the budget ceiling takes any of its prompts in "
+        "one step.",
+        MappingProxyType(
+            {"model": "smollm2", "max_model_len": 4096, "max_num_batched_tokens": 8192, "max_num_seqs": 32}
+        ),
+    ),
+    Preset(
+        "laptop-long",
+        "long context on a laptop",
+        "32K prompts without a GPU: a shrunk model with made-up weights (its output is noise), prefilled in about 30 s "
+        "on one core.",
+        MappingProxyType(
+            {"model": "tiny-long", "max_model_len": 32768, "max_num_batched_tokens": 32768, "max_num_seqs": 32}
+        ),
+    ),
+    Preset(
+        "article",
+        "article (4 GPUs)",
+        "The article's reference command: Llama-3.1-70B on four GPUs, memory share 0.90, 32K context, budget 2,048, "
+        "128 sequences, blocks of 16.",
+        MappingProxyType(
+            {
+                "model": "meta-llama/Llama-3.1-70B-Instruct",
+                "tensor_parallel_size": 4,
+                "gpu_memory_utilization": 0.90,
+                "kv_cache_mib": None,  # the memory share decides
+                "max_model_len": 32768,
+                "max_num_batched_tokens": 2048,
+                "max_num_seqs": 128,
+                "block_size": 16,
+                "enable_prefix_caching": True,
+                "enforce_eager": False,
+            }
+        ),
+    ),
+    Preset(
+        "vllm",
+        "vLLM defaults",
+        "What vllm serve 0.32 takes by itself for SmolLM2 on a CPU or a GPU below 70 GiB: budget 2,048, whole context, "
+        "prefix cache, compilation (a start takes about 2 min on a CPU); 128 sequences as on a CPU (256 on a GPU), and "
+        "its memory share of 0.92.",
+        # vllm/engine/arg_utils.py (get_batch_defaults) and vllm/config/cache.py of vLLM 0.32.0.
+        MappingProxyType(
+            {
+                "model": "smollm2",
+                "dtype": "auto",
+                "max_model_len": 8192,
+                "max_num_batched_tokens": 2048,
+                "max_num_seqs": 128,
+                "kv_cache_mib": None,
+                "enable_prefix_caching": True,
+                "enforce_eager": False,
+            }
+        ),
+    ),
+)
+
+
+def presets() -> Mapping[str, Preset]:
+    """All presets by name, the default first."""
+    return MappingProxyType({one.name: one for one in _PRESETS})
+
+
+def preset(name: str) -> Preset:
+    """One preset.
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    known = presets()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        fix = f"did you mean {near[0]}?" if near else "choose one of these"
+        raise InputError("preset", name, f"one of {', '.join(known)}", fix)
+    return known[name]

@@ -1,0 +1,211 @@
+"""How token gaps are drawn, whether the rows are there or still to come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from workbench.config import SLO
+from workbench.ui.charts.knobs import draw_knobs
+from workbench.ui.charts.scales import Bounds, Sources, domain, edges, middle, powers, time_axis, y_axis, zoomable
+from workbench.ui.charts.theme import SHAPES, Look
+
+NAME = "Token gaps"
+SHORTEST = 0.01  # ms; shorter gaps are drawn as this, since a log axis has no zero
+SHADE_LABELS = 8  # most long prefills that are named; the others are on hover only
+_LETTER = 5.4 / 720  # width of one in a name, as a share of the plot's
+
+
+def draw_gaps(
+    sources: Sources,
+    look: Look,
+    *,
+    slo: SLO,
+    domain: Bounds,
+    series: str,
+    names: Sequence[str],
+    engine: bool,
+) -> alt.LayerChart:
+    """Lay out the gap chart.
+
+    Args:
+        sources: ``gaps`` (t, gap, engine, stream, n and the field ``series``), ``stalls`` (t, t0, gap, stream and, in a
+            static chart, cause, detail), ``longest`` (t, gap, label), ``shades`` and ``shade_labels`` (t, t2, what),
+            and those of :func:`~workbench.ui.charts.knobs.draw_knobs`.
+        look: of the chart.
+        slo: its gap is a dashed line.
+        domain: of the y axis, ms.
+        series: field that has a shape a value.
+        names: its values.
+        engine: whether the gaps in the engine are known.
+    """
+    y = alt.Y(
+        "gap:Q",
+        scale=_scale(domain),
+        axis=y_axis("gap, ms (log)", format=",~f", values=powers(domain)),
+    )
+    return alt.layer(
+        *_shading(sources, look),
+        *_promise(slo, y, look),
+        *_points(sources, y, look, series, names, engine),
+        *_stalls(sources, y, look),
+        *_longest(sources, domain, y, look),
+        *draw_knobs(sources, look),
+    )
+
+
+def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float) -> list[int]:
+    """Which spans can carry their names without one lying on another; the longest spans come first.
+
+    Args:
+        spans: start, end (s) and name.
+        low: left edge of the plot, s.
+        high: right edge.
+    """
+    taken: list[tuple[float, float]] = []
+    named = []
+    for place in sorted(range(len(spans)), key=lambda i: spans[i][0] - spans[i][1]):
+        start, end, name = spans[place]
+        width = len(name) * _LETTER * (high - low)
+        late = start > (low + high) / 2  # as it is drawn: such a name ends where its span does
+        begin = min(end, high) - width if late else max(start, low)
+        if all(begin > last or begin + width < first for first, last in taken):
+            taken.append((begin, begin + width))
+            named.append(place)
+    return sorted(named[:SHADE_LABELS])
+
+
+def prefill_words(request: str, tokens: int, steps: int | None) -> str:
+    """What a shade stands for; without step records it runs from the send to the first token."""
+    how = " (sent → first)" if steps is None else f" in {steps:,} step{'' if steps == 1 else 's'}"
+    return f"{request}: {tokens:,} tokens{how}"
+
+
+def _scale(bounds: Bounds) -> alt.Scale:
+    return alt.Scale(type="log", domain=domain(bounds), nice=False, clamp=True)
+
+
+def _points(sources: Sources, y: alt.Y, look: Look, series: str, names: Sequence[str], engine: bool) -> list[alt.Chart]:
+    if "gaps" not in sources:
+        return []
+    in_engine = [alt.Tooltip("engine:Q", title="engine gap, ms", format=",.1f")] if engine else []
+    points = (
+        alt.Chart(sources["gaps"])
+        .mark_point(
+            color=look.palette.decode,
+            filled=False,
+            strokeWidth=1.1,
+            size=16,
+            opacity=1,
+            strokeOpacity=0.8,
+            clip=True,
+            aria=False,
+        )
+        .encode(
+            x=time_axis("t", look),
+            y=y,
+            shape=alt.Shape(
+                f"{series}:N",
+                scale=alt.Scale(domain=list(names), range=[SHAPES[n % len(SHAPES)] for n in range(len(names))]),
+                legend=alt.Legend(title=None, symbolStrokeColor=look.palette.decode) if look.legend else None,
+            ),
+            tooltip=[
+                alt.Tooltip("stream:N"),
+                alt.Tooltip("gap:Q", title="gap, ms", format=",.1f"),
+                *in_engine,
+                alt.Tooltip("n:Q", title="tokens that ended it"),
+                alt.Tooltip("t:Q", title="ended, s", format=".3f"),
+            ],
+        )
+    )
+    return [zoomable(points, look)]
+
+
+def _stalls(sources: Sources, y: alt.Y, look: Look) -> list[alt.Chart]:
+    if "stalls" not in sources:
+        return []
+    why = [] if look.live else [alt.Tooltip("cause:N"), alt.Tooltip("detail:N")]  # needs all steps of the gap
+    tip = [
+        alt.Tooltip("stream:N", title="stall of"),
+        alt.Tooltip("gap:Q", title="gap, ms", format=",.1f"),
+        *why,
+        alt.Tooltip("t:Q", title="ended, s", format=".3f"),
+    ]
+    base = alt.Chart(sources["stalls"]).encode(y=y, tooltip=tip)
+    colour = look.palette.alert
+    return [
+        base.mark_rule(color=colour, strokeWidth=1, opacity=0.45, clip=True, aria=False).encode(
+            x=time_axis("t0", look), x2="t:Q"
+        ),
+        base.mark_point(
+            color=colour,
+            fill=colour,
+            fillOpacity=0.35,
+            shape="diamond",
+            size=55,
+            strokeWidth=1.3,
+            opacity=1,
+            clip=True,
+            aria=False,
+        ).encode(x=time_axis("t", look)),
+    ]
+
+
+def _longest(sources: Sources, bounds: Bounds, y: alt.Y, look: Look) -> list[alt.Chart]:
+    """The figure of the longest gap, on the side where there is room."""
+    if "longest" not in sources:
+        return []
+    late, near_top = f"datum.t > {middle(look)}", f"datum.gap > {bounds[1]} * 0.6"
+    text = alt.Chart(sources["longest"]).mark_text(
+        color=look.palette.ink,
+        fontSize=11,
+        fontWeight=600,
+        align=alt.expr(f"{late} ? 'right' : 'left'"),
+        baseline=alt.expr(f"{near_top} ? 'top' : 'bottom'"),
+        dx=alt.expr(f"{late} ? -7 : 7"),
+        dy=alt.expr(f"{near_top} ? 5 : -5"),
+        clip=True,
+        aria=False,
+    )
+    return [text.encode(x=time_axis("t", look), y=y, text="label:N")]
+
+
+def _promise(slo: SLO, y: alt.Y, look: Look) -> list[alt.Chart]:
+    rows = alt.Chart(pd.DataFrame({"gap": [slo.gap_ms]})).encode(y=y)
+    colour = look.palette.alert
+    return [
+        rows.mark_rule(color=colour, strokeDash=[6, 4], strokeWidth=1.2, aria=False),
+        rows.mark_text(color=colour, fontSize=10, align="right", baseline="bottom", dy=-2, aria=False).encode(
+            x=alt.value("width"), text=alt.value(f"SLO {slo.gap_ms:,.0f} ms")
+        ),
+    ]
+
+
+def _shading(sources: Sources, look: Look) -> list[alt.Chart]:
+    layers = []
+    if "shades" in sources:
+        layers.append(
+            alt.Chart(sources["shades"])
+            .mark_rect(color=look.palette.prefill, opacity=0.2, clip=True, aria=False)
+            .encode(x=time_axis("t", look), x2="t2:Q", tooltip=[alt.Tooltip("what:N", title="prefill of")])
+        )
+    if "shade_labels" in sources:
+        low, high = edges(look)
+        late = f"datum.t > {middle(look)}"  # a label that would leave the plot ends at its span
+        layers.append(
+            alt.Chart(sources["shade_labels"])
+            .transform_calculate(at=f"{late} ? min(datum.t2, {high}) : max(datum.t, {low})")
+            .mark_text(
+                color=look.palette.ink,
+                fontSize=10,
+                baseline="top",
+                align=alt.expr(f"{late} ? 'right' : 'left'"),
+                dx=alt.expr(f"{late} ? -4 : 4"),
+                clip=True,
+                aria=False,
+            )
+            .encode(x=time_axis("at", look), y=alt.value(15), text="what:N")
+        )
+    return layers

@@ -1,0 +1,1 @@
+"""What moves: one board of charts that follow a run while it goes on."""

@@ -1,0 +1,128 @@
+"""The ticker: ten times a second from the rows of the run to the board, in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from workbench.run import Run
+from workbench.session import Workbench
+from workbench.tail import Place
+from workbench.ui.live.board import Board
+from workbench.ui.live.changes import Changes
+from workbench.ui.live.figures import Kpi, LiveFigures, no_kpis
+from workbench.ui.live.rows import LiveRows
+from workbench.ui.live.specs import live_charts
+
+PUSH_S = 0.1
+_FIGURES_S = 1.0
+_LOOK_S = 0.5
+
+
+class Feed:
+    """Follows whatever the workbench plays; also a run that was started from a cell.
+
+    Args:
+        bench: what is followed.
+        board: where it is shown.
+        on_error: told of what goes wrong in the thread; the thread goes on.
+        state: the engine's state in words.
+        on_look: called twice a second, to look at what else may have changed.
+    """
+
+    def __init__(
+        self,
+        bench: Workbench,
+        board: Board,
+        on_error: Callable[[BaseException], None],
+        state: Callable[[], str],
+        on_look: Callable[[], None],
+    ) -> None:
+        self._bench, self._board, self._on_error = bench, board, on_error
+        self._state, self._on_look = state, on_look
+        self._look_due = 0.0
+        self._run: Run | None = None
+        self._place = Place()
+        self._window_s = board.window_s
+        self._rows: LiveRows | None = None
+        self._figures: LiveFigures | None = None
+        self._kpis: list[Kpi] = no_kpis()
+        self._kpis_due = 0.0
+        self._now_s = 0.0  # of the run
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="panel feed", daemon=True)
+
+    def start(self) -> None:
+        """Show empty charts and begin to tick."""
+        self._follow(self._bench.current_run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; what is on the board stays there."""
+        self._stop.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(2.0)
+
+    def _work(self) -> None:
+        due, told = time.monotonic(), ""
+        while not self._stop.wait(max(0.0, due - time.monotonic())):
+            due = max(due + PUSH_S, time.monotonic())  # after a pause it does not catch up
+            try:
+                self._tick()
+            except Exception as error:  # noqa: BLE001  nobody would see it
+                if repr(error) != told:  # once, not ten times a second
+                    told = repr(error)
+                    self._on_error(error)
+
+    def _tick(self) -> None:
+        run = self._bench.current_run
+        if run is not self._run or self._board.window_s != self._window_s:
+            self._follow(run)
+        changes = self._changes(run) if run is not None else Changes()
+        self._board.push(changes, self._status())
+        now = time.monotonic()
+        if now >= self._look_due:
+            self._look_due = now + _LOOK_S
+            self._on_look()
+
+    def _follow(self, run: Run | None) -> None:
+        """Begin with a run from its first row that is still in memory."""
+        self._run, self._place, self._window_s = run, Place(), self._board.window_s
+        streams = {} if run is None else {one.request: one.class_name for one in run.workload.requests}
+        slo = self._bench.slo if run is None else run.slo
+        self._rows = LiveRows(self._window_s, slo, streams)
+        self._figures = LiveFigures(slo, self._window_s)
+        self._kpis, self._kpis_due = no_kpis(), 0.0
+        self._board.show(live_charts(slo, streams, label=self._bench.engine.label), {"t0": 0.0, "t1": self._window_s})
+
+    def _changes(self, run: Run) -> Changes:
+        rows, figures = self._rows, self._figures
+        if rows is None or figures is None:
+            raise AssertionError("a run is followed before it is ticked")
+        batches, self._place = run.tail.since(self._place)
+        for table, some in batches:
+            rows.take(table, some)
+            figures.take(table, some)
+        if not run.done or batches:  # when it has ended, time on the charts stands still
+            self._now_s = time.monotonic() - run.zero
+        now = time.monotonic()
+        if now >= self._kpis_due and (batches or not run.done):
+            self._kpis_due = now + _FIGURES_S
+            self._kpis = figures.kpis(self._now_s)
+            if not rows.memory_split:  # the engine tells it with its first step
+                rows.memory_split = self._bench.engine.describe().get("memory_split")
+        return rows.changes(self._now_s)
+
+    def _status(self) -> dict[str, Any]:
+        engine, run = self._bench.engine, self._run
+        words = [self._state()]
+        if run is not None and not run.done:
+            words.append(f"playing {run.scenario}, {self._now_s:,.0f} s")
+        return {
+            "kpis": self._kpis,
+            "badge": engine.label,
+            "state": " · ".join(words),
+            "dropped": self._place.missed,
+        }

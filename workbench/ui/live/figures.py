@@ -1,0 +1,131 @@
+"""The figures above the charts: what the requests of the last minute got, once a second."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench import metrics
+from workbench.config import SLO
+from workbench.store.compact import finish
+from workbench.trace import TABLES, Trace, table_of
+
+Kpi = dict[str, str]  # label, value, hint
+_RATE_S = 5.0  # what tokens a second are counted over
+_OF_REQUESTS = ("requests", "tokens", "batch")
+NONE = "n/a"
+
+
+class LiveFigures:
+    """Collects rows, and works the figures out with the same code as a finished run.
+
+    The scope are the requests that were alive in the window, each from its beginning: a figure of half a stream
+    would be another figure.
+
+    Args:
+        slo: the promise that makes a gap a stall.
+        window_s: requests that ended before it are left out.
+        meta: the run's metadata.
+    """
+
+    def __init__(self, slo: SLO, window_s: float, meta: dict[str, Any] | None = None) -> None:
+        self._slo, self._window_s, self._meta = slo, window_s, meta or {}
+        self._fresh: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+        self._tables: dict[str, pa.Table] = {name: schema.empty_table() for name, schema in TABLES.items()}
+        self._arrivals: deque[tuple[float, int]] = deque()
+        self._step: dict[str, Any] = {}
+
+    def take(self, table: str, rows: list[dict[str, Any]]) -> None:
+        """Take rows as a sink gets them."""
+        if table == "memory":
+            return
+        self._fresh[table] += rows
+        if table == "tokens":
+            self._arrivals += ((row["client_s"], row["n"]) for row in rows)
+            # How far a stream got is in its closing row; until then its TTFT is known from here.
+            begun = [{"request": row["request"], "first_s": row["client_s"]} for row in rows if row["index"] == 0]
+            self._fresh["requests"] += begun
+        elif table == "steps" and rows:
+            self._step = rows[-1]
+
+    def trace(self, now_s: float) -> Trace:
+        """What the figures are of, as a trace."""
+        for name, rows in self._fresh.items():
+            if rows:
+                self._tables[name] = pa.concat_tables([self._tables[name], table_of(name, rows)]).combine_chunks()
+                self._fresh[name] = []
+        begin = now_s - self._window_s
+        finished = finish(self._tables)
+        requests = finished["requests"]
+        gone = requests.filter(pc.field("done_s") < begin)["request"]
+        if len(gone):
+            for name in _OF_REQUESTS:
+                own = pc.is_in(self._tables[name]["request"], value_set=gone.combine_chunks())
+                self._tables[name] = self._tables[name].filter(pc.invert(own))
+                own = pc.is_in(finished[name]["request"], value_set=gone.combine_chunks())
+                finished[name] = finished[name].filter(pc.invert(own))
+        oldest = pc.min(finished["requests"]["planned_s"]).as_py()
+        keep_from = begin if oldest is None else min(begin, oldest)
+        self._tables["steps"] = self._tables["steps"].filter(pc.field("end_s") >= keep_from)
+        return Trace(finished, self._meta)
+
+    def kpis(self, now_s: float) -> list[Kpi]:
+        """The figures, in the order in which they are shown."""
+        figures = metrics.summary(self.trace(now_s), self._slo)
+        while self._arrivals and self._arrivals[0][0] < now_s - _RATE_S:
+            self._arrivals.popleft()
+        rate = sum(n for _, n in self._arrivals) / max(min(now_s, _RATE_S), 0.1)
+        gap, slo = (figures[f"gap_{name}_ms"] for name in ("p50", "p99", "max")), self._slo
+        scope = f"requests of the last {self._window_s:,.0f} s"
+        return [
+            _kpi("gap P50 · P99 · max, ms", " · ".join(_number(value) for value in gap), f"all gaps pooled, {scope}"),
+            _kpi("TTFT P50, s", _ttft(figures["classes"]), f"from the planned arrival, by class, {scope}"),
+            _kpi("stalls", _stalls(figures), f"gaps above {slo.gap_ms:,g} ms and what caused most of them, {scope}"),
+            _kpi("tokens/s", _number(rate), f"output tokens that arrived in the last {_RATE_S:g} s"),
+            _kpi(
+                "goodput, 1/s",
+                _number(figures["goodput_per_s"], 2),
+                f"requests that ended within TTFT {slo.ttft_ms:,g} ms and gap {slo.gap_ms:,g} ms, {scope}",
+            ),
+            _kpi("KV in use", self._kv(), "share of KV blocks; running and waiting requests, in the newest step"),
+        ]
+
+    def _kv(self) -> str:
+        use = self._step.get("kv_use")
+        if use is None:
+            return NONE
+        return f"{use:.0%} · {self._step['running']} run, {self._step['waiting']} wait"
+
+
+def no_kpis() -> list[Kpi]:
+    """The same labels with nothing measured yet."""
+    return [{**kpi, "value": NONE} for kpi in LiveFigures(SLO(), 60.0).kpis(0.0)]
+
+
+def _kpi(label: str, value: str, hint: str) -> Kpi:
+    return {"label": label, "value": value, "hint": hint}
+
+
+def _number(value: float | None, digits: int = 0) -> str:
+    if value is None:
+        return NONE
+    return f"{value:,.{digits if abs(value) < 10 and digits else 0}f}"
+
+
+def _ttft(classes: dict[str, dict[str, Any]]) -> str:
+    known = {name: of["ttft_p50_s"] for name, of in classes.items() if of.get("ttft_p50_s") is not None}
+    return (
+        " · ".join(f"{name} {value:,.2f}" if value < 10 else f"{name} {value:,.0f}" for name, value in known.items())
+        or NONE
+    )
+
+
+def _stalls(figures: dict[str, Any]) -> str:
+    causes: dict[str, int] = figures["stall_causes"]
+    if not figures["stalls"]:
+        return "0" if figures["gap_count"] else NONE
+    most = max(causes, key=lambda cause: causes[cause])
+    return f"{figures['stalls']:,} · {most} ({causes[most]:,})"

@@ -1,0 +1,137 @@
+"""The start-up form: everything that an engine is started with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets as widgets
+
+from workbench.config import EngineConfig, parse
+from workbench.errors import InputError
+from workbench.models import list_presets
+from workbench.presets import presets
+from workbench.startable import hindrance
+from workbench.ui.panel.aria import form
+from workbench.ui.panel.controls import Control
+from workbench.ui.panel.drawer import Drawer
+from workbench.ui.panel.fields import alert, choice, control, message, powers_of_two, suggesting
+
+FIRST = ("max_num_batched_tokens", "max_num_seqs", "max_model_len", "enable_prefix_caching", "scheduling_policy")
+_OWN = "own"
+_OFFERED: Mapping[str, tuple[int, ...]] = {
+    "max_model_len": tuple(powers_of_two(1024, 131072)),
+    "max_num_batched_tokens": tuple(powers_of_two(256, 131072)),
+    "max_num_seqs": tuple(powers_of_two(1, 1024)),
+    "tensor_parallel_size": (1, 2, 4, 8),
+    "pipeline_parallel_size": (1, 2, 4, 8),
+    "block_size": (16, 32, 64, 128),
+    "kv_cache_mib": tuple(powers_of_two(64, 65536)),
+}
+
+
+class StartUpForm:
+    """Controls of :class:`workbench.config.EngineConfig`.
+
+    Attributes:
+        widget: what to display.
+        controls: by the field's name, one for every field.
+        more: the drawer with the fields that few people change.
+        preset: the drop-down of presets; "own" is a configuration that is none of them.
+    """
+
+    def __init__(self, fields: Mapping[str, Any] | None = None) -> None:
+        self.controls: dict[str, Control] = {
+            name: suggesting(EngineConfig, name, [one.name for one in list_presets()])
+            if name == "model"
+            else control(EngineConfig, name, options=_OFFERED.get(name))
+            for name in EngineConfig.model_fields
+        }
+        self._known = {one.name: one.config for one in presets().values()}
+        self.preset = choice("preset", "preset", "", [*self._known, _OWN], _OWN, text=_title)
+        self._said = message()
+        self._callbacks: list[Callable[[], None]] = []
+        self._disabled = False
+        more = [one.widget for name, one in self.controls.items() if name not in ("model", *FIRST)]
+        self.more = Drawer("More start-up fields", widgets.VBox(more), "Every other field of the engine's start")
+        self.widget = form(
+            [
+                self.controls["model"].widget,
+                self.preset.widget,
+                *(self.controls[name].widget for name in FIRST),
+                self.more.widget,
+                self._said,
+            ]
+        )
+        for one in self.controls.values():
+            one.observe(self._changed)
+        self.preset.observe(self._chosen)
+        self.set(fields or {})
+
+    @property
+    def config(self) -> EngineConfig | None:
+        """The configuration as shown, whether or not this machine can start it; none if it makes no sense."""
+        return self._config
+
+    @property
+    def problem(self) -> str | None:
+        """Why the engine cannot be started as shown; none if nothing speaks against it."""
+        return self._problem
+
+    def values(self) -> dict[str, Any]:
+        """Fields that differ from the defaults, as :class:`workbench.Workbench` takes them; unchecked on a problem."""
+        if self._config is not None:
+            return self._config.model_dump(exclude_defaults=True)
+        return {name: one.value for name, one in self.controls.items() if one.value != one.default}
+
+    def set(self, fields: Mapping[str, Any]) -> None:
+        """Show a whole configuration: these fields, the others as by default. Nobody is told."""
+        for name, one in self.controls.items():
+            one.show(fields.get(name, one.default))
+        self._check()
+
+    def observe(self, callback: Callable[[], None]) -> None:
+        """Call back after each change that a person makes, be it one field or a preset."""
+        self._callbacks.append(callback)
+
+    @property
+    def disabled(self) -> bool:
+        """Whether nothing can be changed, since an engine runs on it."""
+        return self._disabled
+
+    @disabled.setter
+    def disabled(self, off: bool) -> None:
+        self._disabled = self.preset.disabled = off
+        for one in self.controls.values():
+            one.disabled = off
+
+    def _chosen(self) -> None:
+        if self.preset.value != _OWN:  # of which there is nothing to show
+            self.set(presets()[self.preset.value].fields)
+        else:
+            self._check()
+        self._tell()
+
+    def _changed(self) -> None:
+        self._check()
+        self._tell()
+
+    def _tell(self) -> None:
+        for callback in self._callbacks:
+            callback()
+
+    def _check(self) -> None:
+        self._config = None
+        try:
+            self._config = parse(EngineConfig, {name: one.value for name, one in self.controls.items()})
+            self._problem = hindrance(self._config)
+        except InputError as wrong:
+            self._problem = str(wrong)
+        self._said.value = alert(self._problem)
+        name = next((name for name, config in self._known.items() if config == self._config), _OWN)
+        self.preset.show(name)
+        self.preset.widget.tooltip = presets()[name].description if name != _OWN else "Fields that are no preset."
+
+
+def _title(name: str) -> str:
+    return presets()[name].title if name != _OWN else "own fields"

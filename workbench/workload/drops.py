@@ -1,0 +1,48 @@
+"""Prompts that a person drops into a run: each unlike all before, ready to be sent at once."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+from workbench.errors import InputError
+from workbench.workload.prompts import Prompts, load_tokenizer
+from workbench.workload.request import Request
+from workbench.workload.scenario import MAX_SEED
+
+
+class Drops:
+    """Makes dropped prompts.
+
+    Args:
+        tokenizer: the model's ``tokenizer.json``; read now, so that a drop need not wait for it.
+        max_model_len: the engine's context.
+    """
+
+    def __init__(self, tokenizer: Path, max_model_len: int) -> None:
+        self._prompts = Prompts(load_tokenizer(tokenizer), seed=MAX_SEED + 1)  # a seed that no scenario has
+        self._numbers = itertools.count()
+        self._max_model_len = max_model_len
+
+    def make(self, tokens: int, output_tokens: int) -> Request:
+        """One long prompt.
+
+        Raises:
+            InputError: it does not fit into the context.
+        """
+        limit = self._max_model_len - output_tokens
+        if not 1 <= tokens <= limit:
+            raise InputError(
+                "tokens",
+                tokens,
+                f"1 to {limit} (max_model_len less {output_tokens} output tokens)",
+                "choose a length in it",
+            )
+        return Request(
+            request=f"dropped-{next(self._numbers)}",
+            class_name="long",
+            priority=0,
+            arrival_s=0.0,
+            prompt=self._prompts.piece(tokens),
+            output_tokens=output_tokens,
+        )
