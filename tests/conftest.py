@@ -6,6 +6,7 @@ import time
 import pytest
 
 from workbench.config import Envelope, Knobs
+from workbench.errors import EngineDiedError
 
 
 class FakePlaying:
@@ -41,6 +42,7 @@ class FakeEngine:
     pid = None
     model = None
     revision = 0
+    ready_since = None
 
     def __init__(self, refuse=None, config=None):
         self.refuse, self.config, self.lines = refuse, config, ()
@@ -71,6 +73,9 @@ class FakeEngine:
         self.knobs = knobs
         self.revision += 1
         return self.revision
+
+    def death(self):
+        return EngineDiedError("the engine died: no memory left") if self.state == "failed" else None
 
     def log_tail(self):
         return self.lines

@@ -4,7 +4,7 @@ import pytest
 
 from workbench import Workbench
 from workbench.config import SLO
-from workbench.errors import ConfigError, EngineError, StoreError
+from workbench.errors import ConfigError, EngineError, EngineStartError, StoreError
 from workbench.workload.request import Request, Workload
 
 
@@ -36,8 +36,9 @@ def test_the_engine_is_stopped_whatever_became_of_the_run(bench):
 
 
 @pytest.mark.parametrize(("cache", "salts"), [(True, [0, 1, 2]), (False, [0, 0, 0])])
-def test_with_a_prefix_cache_each_run_has_other_words(tmp_path, monkeypatch, cache, salts):
+def test_with_a_prefix_cache_each_run_has_other_words(tmp_path, fake_engine, monkeypatch, cache, salts):
     bench, seen = Workbench(runs=tmp_path, enable_prefix_caching=cache), []
+    bench.engine = fake_engine(config=bench.config)
 
     def build(_scenario, _seed, salt):
         seen.append(salt)
@@ -118,3 +119,47 @@ def test_the_serve_command_makes_the_knobs_permanent(ready):
     command = ready.serve_command()
     assert "--max-num-batched-tokens 256" in command
     assert "--long-prefill-token-threshold 128" in command
+
+
+def test_starting_an_engine_that_is_ready_changes_nothing(ready, monkeypatch):
+    monkeypatch.setattr(ready.engine, "start", lambda _progress: pytest.fail("started again"))
+    assert ready.start() is ready
+
+
+@pytest.mark.parametrize("what", [lambda bench: bench.run("bursty_chat"), lambda bench: bench.drop_long(500)])
+def test_without_an_engine_nothing_is_played_and_no_folder_is_left(ready, tmp_path, what):
+    ready.stop()
+    with pytest.raises(EngineError, match="engine is stopped, expected ready"):
+        what(ready)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_prompt_that_comes_just_after_the_end_is_a_run_of_its_own(ready, monkeypatch):
+    ready.drop_long(500)
+    first = ready.current_run
+
+    def too_late(_request):
+        ready.engine.playing.over.set()
+        raise EngineError("add: got a request after the end")
+
+    monkeypatch.setattr(first, "add", too_late)
+    ready.drop_long(600)
+    assert first.done
+    assert ready.current_run is not first
+    assert [request.prompt_tokens for request in ready.engine.workload.requests] == [600]
+
+
+def test_a_stop_also_ends_a_start_that_has_not_come_to_the_engine_yet(tmp_path, monkeypatch):
+    bench, started = Workbench(runs=tmp_path), []
+    monkeypatch.setattr(bench.engine, "start", started.append)
+    monkeypatch.setattr("workbench.session.prepare_root", lambda _root: bench.stop())
+    with pytest.raises(EngineStartError, match="the start was stopped"):
+        bench.start()
+    assert started == []
+
+
+def test_an_engine_that_died_is_cleared_away_before_it_is_replaced(ready):
+    ready.engine.state = "failed"
+    old = ready.engine
+    ready.configure(max_num_seqs=8)
+    assert old.state == "stopped"

@@ -162,6 +162,7 @@ class Run(RecordedRun):
         self._cancelled = False
         self._ended: dict[str, Any] = {}  # metadata known only at the end
         self._done = threading.Event()
+        self._ended_at: float | None = None
         # Before anything is sent: after a crash, what was planned is known even of requests that never ended.
         self.rows("requests", [_planned(request) for request in workload.requests])
         try:
@@ -197,9 +198,20 @@ class Run(RecordedRun):
         return str(self._begun.get("scenario") or "run")
 
     @property
-    def zero(self) -> float:
-        """The run's zero, in seconds of CLOCK_MONOTONIC."""
-        return self._playing.zero
+    def label(self) -> str:
+        """Where its numbers come from."""
+        return str(self._begun.get("label"))
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since its zero, or until its end."""
+        return (self._ended_at or time.monotonic()) - self._playing.zero
+
+    @property
+    def engine_facts(self) -> Mapping[str, Any]:
+        """What its engine says of itself; once the run has ended, what it said then."""
+        known = self._ended.get("engine") or self._engine.describe()
+        return {**(self._begun.get("engine") or {}), **known}
 
     @property
     def done(self) -> bool:
@@ -252,6 +264,7 @@ class Run(RecordedRun):
             self._playing.wait()
         with self._keeping_errors():
             self._over.set()
+            self._ended_at = time.monotonic()
             self._sampler.stop()
             # An engine that died says less of itself than it did at the start.
             now = {name: value for name, value in self._engine.describe().items() if value is not None}

@@ -17,13 +17,13 @@ from workbench.engine.command import installed_device
 from workbench.engine.live import LiveEngine
 from workbench.engine.probe.compat import installed_vllm
 from workbench.engine.protocol import Progress
-from workbench.errors import EngineError, EnvelopeError, InputError, WorkbenchError
+from workbench.errors import EngineError, EngineStartError, EnvelopeError, InputError, WorkbenchError
 from workbench.machine import machine_facts, package_versions
 from workbench.run import Change, RecordedRun, Run
 from workbench.store import new_run_folder, prepare_root
 from workbench.telemetry import EngineMemory
 from workbench.workload.drops import Drops
-from workbench.workload.request import Workload
+from workbench.workload.request import Request, Workload
 from workbench.workload.scenario import Scenario, Setting, build_workload, load_scenario
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Workbench:
         self._built: tuple[tuple[Scenario, int | None, int, Path], Workload] | None = None
         self._drops: Drops | None = None  # while an engine is up
         self._memory = EngineMemory()
+        self._stops = 0
 
     @property
     def config(self) -> EngineConfig:
@@ -112,11 +113,12 @@ class Workbench:
                 raise EngineError(
                     f"configure: got new start-up fields while {self.engine.state}; stop the engine first"
                 )
+            self.engine.stop()  # one that died is still held
             self.engine = LiveEngine(config)
         return config
 
     def start(self, progress: Progress | None = None) -> Self:
-        """Start the engine and wait until it is ready.
+        """Start the engine and wait until it is ready; one that is ready already stays as it is.
 
         Args:
             progress: told the elapsed seconds and what is going on, ten times a second.
@@ -126,8 +128,13 @@ class Workbench:
             EngineStartError: it did not come up.
             StoreError: runs could not be written.
         """
+        if self.engine.state == "ready":
+            return self
+        stops = self._stops
         prepare_root(self._root)  # a full disk should not cost an engine start
         before = self._memory.look_before() if installed_device(installed_vllm()) == "cuda" else None
+        if self._stops != stops:
+            raise EngineStartError("the start was stopped")
         self.engine.start(progress)
         self._memory.engine_is_up(before)
         if self.engine.model is not None and self.engine.model.tokenizer_path is not None:
@@ -136,6 +143,7 @@ class Workbench:
 
     def stop(self) -> None:
         """End the run that is going on, then the engine; nothing is left behind."""
+        self._stops += 1  # also ends a start that has not come to the engine yet
         run = self._run
         with contextlib.suppress(WorkbenchError):  # it stays in run.error
             self.stop_load(5.0)
@@ -238,13 +246,11 @@ class Workbench:
             InputError: it does not fit into the context.
             EngineError: the engine does not run.
         """
+        self._expect_ready("drop_long: got a prompt")
         if self._drops is None:
-            self._tokenizer()  # tells why there is none
-            raise EngineError("drop_long: got a prompt in mid-start, expected a ready engine; try again in a moment")
+            self._drops = Drops(self._tokenizer(), self.config.max_model_len)
         request = self._drops.make(tokens, output_tokens)
-        if self.playing and self._run is not None:
-            self._run.add(request)
-        else:
+        if not self._added(request):
             facts = {"scenario": "dropped", "question": "What does one long prompt meet on an idle engine?"}
             folder = new_run_folder(self._root, "dropped")
             self._play(Workload((request,)), folder, facts | {"slo": self.slo.model_dump()})
@@ -299,13 +305,31 @@ class Workbench:
 
         return Panel(self).follow()
 
+    def _added(self, request: Request) -> bool:
+        """Send a request into the run that is going on; false if there is none, or it has just ended."""
+        run = self._run
+        if run is None or run.done:
+            return False
+        try:
+            run.add(request)
+        except EngineError:  # all its requests have ended; it is being written
+            run.wait()
+            return False
+        return True
+
     def _some_run(self, what: str) -> Run:
         if self._run is None:
             raise EngineError(f"{what}: got no run, expected one that was played; run a load first")
         return self._run
 
+    def _expect_ready(self, what: str) -> None:
+        """Asked before there is a folder for a run."""
+        if self.engine.state != "ready":
+            raise EngineError(f"{what} while the engine is {self.engine.state}, expected ready; start it first")
+
     def _expect_rest(self) -> None:
-        """One run at a time; asked before there is a folder for it."""
+        """One run at a time."""
+        self._expect_ready("run: got a workload")
         if self.playing:
             raise EngineError("run: got a second run, expected one at a time; wait for the first or cancel it")
 

@@ -13,26 +13,31 @@ from benchmarks.parts.stats import say
 
 _CELL = "import json, time\nfrom workbench import Workbench\nwb = Workbench(model='smollm2')\npanel = wb.panel()\npanel"
 _BOARD = "document.querySelector('.wb-board')?.parentElement.__board"
-_RULES = f"{_BOARD}?.ids().steps?.rules ?? []"
-# Until the rules that Vega holds have one that is newer than `before`; answers with the time of that frame.
-_SEEN = f"""(before) => new Promise((resolve, reject) => {{
+# Until Vega holds the rule of a revision; answers with the time of that frame.
+_SEEN = f"""(revision) => new Promise((resolve, reject) => {{
     const began = Date.now();
     const look = () => {{
-        if (Math.max(-1, ...({_RULES})) > before) resolve(Date.now());
-        else if (Date.now() - began > 30000) reject(new Error("no rule came"));
+        const rules = {_BOARD}?.rows().steps?.rules ?? new Map();
+        const drawn = new Set({_BOARD}?.ids().steps?.rules ?? []);
+        if ([...rules].some(([id, row]) => row.revision === revision && drawn.has(id))) resolve(Date.now());
+        else if (Date.now() - began > 30000) reject(new Error(`no rule of revision ${{revision}}`));
         else requestAnimationFrame(look);
     }};
     look();
 }})"""
-_ALL_DRAWN = f"""() => Object.values({_BOARD}?.ids() ?? {{}})
-    .filter((sets) => Object.values(sets).some((ids) => ids.length)).length === 4"""
+# Whether Vega holds what each chart is about.
+_ALL_DRAWN = f"""() => {{
+    const held = {_BOARD}?.ids() ?? {{}};
+    return [["gaps", "gaps"], ["steps", "bars"], ["memory", "peaks"], ["queue", "kv"]]
+        .every(([chart, name]) => held[chart]?.[name]?.length);
+}}"""
 # Steps that began after a change was sent and ran under an older revision, at most; and changes that a step ran under.
 _LATE = """
 trace = wb.current_run.trace
 sent = trace.knobs.dropna(subset="sent_s").groupby("revision")["sent_s"].min()
 steps = trace.steps
 late = [int(((steps["scheduled_s"] > at) & (steps["revision"] < number)).sum()) for number, at in sent.items()]
-print(json.dumps([max(late), int(steps["revision"].nunique())]))
+print(json.dumps([max(late), int(steps["revision"].nunique()) - 1]))  # the first was in force before
 """
 _BETWEEN_S = 0.7  # two changes
 
@@ -56,16 +61,13 @@ def turn(browser: Any, lab: Lab, changes: int) -> dict[str, Any]:
         page.wait_for_selector(".wb-board canvas")
         say("starting an engine")
         notebook.execute("_ = wb.start()\n_ = wb.run('interactive')")
-        page.wait_for_function(f"() => ({_RULES}).length > 0", timeout=60_000)
+        page.wait_for_function(_ALL_DRAWN, timeout=60_000)
         say(f"turning the budget {changes} times")
         seen = []
         for number in range(changes):
-            before = page.evaluate(f"() => Math.max(-1, ...({_RULES}))")
-            budget = (64, 256)[number % 2]
-            sent = json.loads(
-                notebook.execute(f"at = time.time()\n_ = wb.knobs(budget={budget})\nprint(json.dumps(at))")
-            )
-            seen.append(page.evaluate(_SEEN, before) / 1000 - sent)
+            turned = f"at = time.time()\nprint(json.dumps([at, wb.knobs(budget={(64, 256)[number % 2]})]))"
+            sent, revision = json.loads(notebook.execute(turned))
+            seen.append(page.evaluate(_SEEN, revision) / 1000 - sent)
             time.sleep(_BETWEEN_S)
         page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
         began = time.perf_counter()
@@ -75,6 +77,8 @@ def turn(browser: Any, lab: Lab, changes: int) -> dict[str, Any]:
         notebook.ready()
         late, ran = json.loads(notebook.execute(_LATE))
         notebook.execute("wb.stop()")
+        if notebook.complaints:
+            raise SystemExit(f"charts: the page complains: {notebook.complaints[:3]}")
     return {
         "knob_visible_p50_s": float(np.percentile(seen, 50)),
         "knob_visible_p95_s": float(np.percentile(seen, 95)),

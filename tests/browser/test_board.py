@@ -260,7 +260,7 @@ def test_a_table_of_the_newest_rows(opened, screenshot):
 
 def test_nothing_is_drawn_while_nobody_sees_it(opened):
     notebook, page = opened()
-    notebook.execute("threading.Timer(1.5, push, (100, 20)).start()")
+    notebook.execute("threading.Timer(6.0, push, (100, 20)).start()")
     notebook.command("launcher:create")  # a tab in front
     page.wait_for_function(f"() => {BOARD}.stats.received === 2")
     page.wait_for_timeout(300)

@@ -77,6 +77,6 @@ def test_a_class_sees_the_panel_alone_and_its_buttons_drive_an_engine(dashboard,
     screenshot(page, "running")
     page.close(run_before_unload=True)  # the class goes home: the page's kernel ends, and the engine with it
     _, alive = psutil.wait_procs(engine, timeout=30)
-    assert [one for one in alive if "vllm" in " ".join(one.cmdline())] == []
+    assert alive == []
     context.close()
     assert complaints == []

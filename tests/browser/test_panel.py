@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 CELL = "from workbench import Workbench\nwb = Workbench(model='smollm2')\npanel = wb.panel()\npanel"
 STEPS = "Step make-up"
-READY_MS, SOON_MS = 180_000, 30_000
+READY_MS, SOON_MS = 240_000, 60_000
 
 
 class PanelPage:
@@ -61,7 +61,7 @@ class PanelPage:
 
     def prefilled(self, request, tokens):
         """Wait until the whole prompt has been prefilled."""
-        end = time.monotonic() + 120
+        end = time.monotonic() + 240
         while sum(self.chunks(request)) < tokens:
             assert time.monotonic() < end, f"{request} was not prefilled"
             time.sleep(0.5)
@@ -70,8 +70,10 @@ class PanelPage:
         return self.page.locator("figure.wb-chart").filter(has=self.page.get_by_role("heading", name=title))
 
     def rows(self):
-        """Rows on the board, chart by chart, as the kernel knows them."""
-        return self.python("{chart: sum(map(len, sets.values())) for chart, sets in panel.board.rows.items()}")
+        """How many rows the page draws: dataset by dataset."""
+        board = "document.querySelector('.wb-board').parentElement.__board"
+        held = self.page.evaluate(f"() => {board}.ids()")
+        return {f"{chart} {name}": len(ids) for chart, sets in held.items() for name, ids in sets.items()}
 
 
 @pytest.fixture
@@ -133,9 +135,11 @@ def test_a_slider_splits_the_next_long_prompt_and_all_survives_a_reload(panel, s
     panel.page.wait_for_selector(".wb-board canvas", timeout=60_000)
     panel.state("playing interactive")
     assert panel.page.locator(".wb-board canvas").count() == 4
-    after = panel.rows()
-    assert set(after) == {"gaps", "steps", "memory", "queue"}
-    assert all(after[chart] > 0.5 * before[chart] for chart in before), "the last window is back"
+    mainly = ("gaps gaps", "steps bars", "memory peaks", "queue kv")
+    end = time.monotonic() + 30
+    while not all(panel.rows().get(name, 0) > 0.5 * before[name] for name in mainly):
+        assert time.monotonic() < end, f"the last window is not back: {before} then {panel.rows()}"
+        time.sleep(0.2)
     picture = screenshot(panel.chart(STEPS), "reloaded")
     assert heights(picture, LIGHT.decode).sum() > 100
 
@@ -155,9 +159,9 @@ def test_buttons_work_while_a_cell_is_busy_and_a_restarted_kernel_leaves_nothing
     panel.page.wait_for_function("() => !document.querySelector('.wb-state').textContent.includes('playing')")
     panel.notebook.kernel("interrupt")
     panel.page.locator(".jp-OutputArea-output").filter(has_text="KeyboardInterrupt").wait_for(timeout=SOON_MS)
-    panel.page.wait_for_timeout(500)  # the kernel throws away what was queued behind the interrupted cell
-    panel.state("ready")
-    assert panel.python("wb.engine.state") == "ready", "an interrupt ends the cell, not the engine"
+    panel.state("ready")  # an interrupt ends the cell, not the engine
+    panel.press("Run load")
+    panel.state("playing interactive")
     panel.notebook.kernel("restart")
     assert gone(processes)
     panel.page.wait_for_selector(".wb-stale:not([hidden])", timeout=SOON_MS)

@@ -4,6 +4,7 @@ import pytest
 
 from workbench.claims import chunk_steps, step_counts
 from workbench.errors import InputError
+from workbench.trace import Trace, table_of
 
 
 def steps_of(tokens, size):
@@ -52,3 +53,20 @@ def test_what_the_budget_does_not_explain_is_not_explained(make):
 def test_no_run_is_refused():
     with pytest.raises(InputError, match="at least one run"):
         chunk_steps()
+
+
+def test_a_cap_above_the_budget_is_none(make):
+    verdict = chunk_steps(played(make, 4000, 500, chunk=1000, budget=500, streams=0))
+    assert verdict.outcome == "holds"
+    assert verdict.sentence == "4,000 tokens at budget 500: 8 steps (as the formula says)."
+
+
+def test_decodes_explain_only_the_count_that_they_lead_to(make):
+    # Steps are filled to the budget, but there were four decodes in only three of five: 4,000 / 996 is 5, counted is 6.
+    run = make([996, 996, 996, 504, 504, 4], [0.1] * 6, budget=1000)
+    rows = run.trace.tables["steps"].to_pylist()
+    for row in rows:
+        if row["prefill_tokens"] == 504:
+            row["decode_tokens"] = 496
+    run.trace = Trace({**run.trace.tables, "steps": table_of("steps", rows)}, run.trace.meta)
+    assert "6 steps (the formula says 4; not explained by the budget)" in chunk_steps(run).sentence

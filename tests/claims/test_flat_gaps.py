@@ -1,9 +1,11 @@
 """C3: known gaps and TTFTs, one case for each way to an outcome."""
 
+import pyarrow.compute as pc
 import pytest
 
 from workbench.claims import flat_gaps
 from workbench.errors import InputError
+from workbench.trace import Trace
 
 
 def whole(make, **fields):
@@ -50,3 +52,31 @@ def test_both_kinds_of_run_are_needed(make):
             flat_gaps(*runs)
     with pytest.raises(InputError, match="without a stream"):
         flat_gaps(whole(make, streams=0), make([2000, 2000], [1.0, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pieces", "said"),
+    [
+        (0.15, 0.05, "falls from 150 ms in one step to 50 ms at chunk 1,000; there was no stall before either above"),
+        (
+            0.15,
+            0.3,
+            "does not fall: it goes from 150 ms in one step to 300 ms at chunk 1,000; there was no stall before,",
+        ),
+        (0.5, 0.3, "falls from 500 ms in one step to 300 ms at chunk 1,000; stalls are left above"),
+    ],
+)
+def test_what_is_left_is_told_from_what_was_there(make, seconds, pieces, said):
+    verdict = flat_gaps(make([4000], [seconds]), make([1000] * 4, [pieces] * 4, chunk=1000))
+    assert verdict.outcome == ("holds in part" if pieces < 0.1 else "does not hold here")
+    assert said in verdict.sentence
+
+
+def test_without_a_gap_before_the_prefill_there_is_no_usual_one(make):
+    run = make([1000] * 4, [0.3] * 4, chunk=1000)
+    # Of each stream's outputs before the prefill, which begins at 1.1 s, only the one at 1.09 s is left.
+    tokens = run.trace.tables["tokens"]
+    kept = pc.or_(pc.greater(tokens["client_s"], 1.105), pc.less(pc.abs(pc.subtract(tokens["client_s"], 1.09)), 0.005))
+    run.trace = Trace({**run.trace.tables, "tokens": tokens.filter(kept)}, run.trace.meta)
+    with pytest.raises(InputError, match="no gap before the prefill at chunk 1,000"):
+        flat_gaps(whole(make), run)

@@ -85,3 +85,30 @@ def test_what_the_claim_names_must_have_been_played(make):
         golden_range(*runs[:3])
     with pytest.raises(InputError, match="three step sizes"):
         StepCost.of([LongPrompt.of(runs[0])])
+
+
+def test_what_lies_near_a_threshold_is_called_borderline(make):
+    # 2,048 takes 132.9 ms and 4,096 255.8 ms a step; against 8,192 they run at 94 % and 98 % of the rate.
+    sentence = golden_range(*sweep(make, fixed=0.010, each=60e-6, slo_ms=260)).sentence
+    assert "budget 4,096 98%, 256 ms (borderline)" in sentence
+    assert "budget 2,048 94%, 133 ms;" in sentence
+    # 2,048 / (0.0165 + 0.12288) against 8,192 / (0.0165 + 0.49152): 91 %, within 3 % of 90 %
+    sentence = golden_range(*sweep(make, fixed=0.0165, each=60e-6, slo_ms=300)).sentence
+    assert "budget 2,048 91% (borderline), 139 ms;" in sentence
+
+
+def test_a_budget_that_is_called_golden_has_its_figures(make):
+    runs = sweep(make, fixed=0.002, each=100e-6)
+    sentence = golden_range(*runs, played(make, 1024, fixed=0.002, each=100e-6)).sentence
+    assert "budget 1,024 98%, 104 ms" in sentence
+
+
+def test_a_setting_played_twice_or_with_another_policy_is_refused(make):
+    runs = sweep(make, fixed=0.01, each=60e-6)
+    with pytest.raises(InputError, match="budget 512 more than once"):
+        golden_range(*runs, runs[0])
+    with pytest.raises(InputError, match="chunk 128 more than once"):
+        golden_range(*runs, played(make, 8192, 128, fixed=0.01, each=60e-6))
+    for policy in ("monolithic", "decode_first"):
+        with pytest.raises(InputError, match=f"policy {policy}"):
+            golden_range(*runs, make([TOKENS], [1.0], budget=TOKENS, policy=policy))

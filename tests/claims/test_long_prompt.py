@@ -49,3 +49,33 @@ def test_a_knob_that_moved_during_the_prefill_is_refused(make):
     run.trace = Trace({**run.trace.tables, "steps": table_of("steps", rows)}, run.trace.meta)
     with pytest.raises(InputError, match="2 knob revisions"):
         LongPrompt.of(run)
+
+
+def _without(run, table, drop):
+    rows = [row for row in run.trace.tables[table].to_pylist() if not drop(row)]
+    run.trace = Trace({**run.trace.tables, table: table_of(table, rows)}, run.trace.meta)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (11, "2,000 tokens of prefill for doc with 3,000: step records are missing"),
+        (10, "2,000 tokens of prefill for doc with 3,000: its beginning came from the prefix cache, or its first step"),
+    ],
+)
+def test_a_prefill_with_a_hole_is_refused(make, step, why):
+    run = _without(make([1000] * 3, [0.5] * 3), "steps", lambda row: row["step"] == step)
+    with pytest.raises(InputError, match=why):
+        LongPrompt.of(run)
+
+
+def test_a_prefill_that_was_computed_again_is_refused(make):
+    run = make([1000] * 3, [0.5] * 3)
+    rows = run.trace.tables["requests"].to_pylist()
+    for row in rows:
+        if row["request"] == "doc":
+            row["prompt_tokens"] = 2000
+    run.trace = Trace({**run.trace.tables, "requests": table_of("requests", rows)}, run.trace.meta)
+    with pytest.raises(InputError, match=r"3,000 tokens of prefill for doc with 2,000: .* again after a preemption"):
+        LongPrompt.of(run)

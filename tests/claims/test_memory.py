@@ -4,6 +4,7 @@ import pytest
 
 from workbench.claims import memory_exponent, peak_drop
 from workbench.errors import InputError
+from workbench.trace import Trace, table_of
 
 SPLIT = {"memory_split": {"weights_bytes": 100 << 20, "kv_bytes": 512 << 20}}
 
@@ -89,3 +90,20 @@ def test_too_little_to_fit_is_refused(make):
     sizes = [run(make, size, 4, straight) for size in (500, 2000, 4000)]
     with pytest.raises(InputError, match="1 equal chunks"):
         memory_exponent(run(make, 1000, 1, straight), *sizes)
+
+
+def test_an_interval_that_has_a_line_and_a_square_in_it_is_refused(make):
+    sizes = {1000: 6.2, 2000: 10.0, 4000: 21.0}
+    runs = [make([n] * 4, [0.1] * 4, peaks=[mib] * 4, floor=0.001, budget=40_000) for n, mib in sizes.items()]
+    expected = r"exponent 0\.88 with an interval of -0\.5\d to 2\.2\d from 3 step sizes.*less than 1 wide"
+    with pytest.raises(InputError, match=expected):
+        memory_exponent(*runs)
+
+
+def test_one_outlier_among_steps_without_prefill_does_not_empty_the_fit(make):
+    runs = [run(make, size, 4, straight) for size in (500, 1000, 2000, 4000)]
+    rows = runs[0].trace.tables["steps"].to_pylist()
+    rows[0]["activation_bytes"] = 1 << 30
+    runs[0].trace = Trace({**runs[0].trace.tables, "steps": table_of("steps", rows)}, runs[0].trace.meta)
+    assert "The exponent of C is 1.00" in memory_exponent(*runs).sentence
+    assert "steps of 502 to 4,002" in memory_exponent(*runs).sentence

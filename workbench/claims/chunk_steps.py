@@ -21,8 +21,8 @@ class Count:
 
     @property
     def size(self) -> int:
-        """C: the chunk cap where one is set, else the budget."""
-        return self.long.chunk or self.long.budget
+        """C: the chunk cap where one is set, but never more than the budget."""
+        return min(self.long.chunk or self.long.budget, self.long.budget)
 
     @property
     def formula(self) -> int:
@@ -52,16 +52,16 @@ class Count:
         if self.long.chunk and self.alone and max(self.long.chunks) > self.long.chunk:
             return "alone in the engine: vLLM does not apply the cap then, and takes the whole budget"
         full = [a + b == self.long.budget for a, b in zip(self.long.chunks, self.long.beside, strict=True)]
-        if all(full[:-1]) and self.decodes:
-            room = self.long.budget - self.decodes
-            return f"decodes take {self.decodes} of the budget first: ⌈{self.long.tokens:,} / {room:,}⌉ = " + str(
-                ceil(self.long.tokens / room)
+        room = self.long.budget - self.decodes
+        if all(full[:-1]) and room > 0 and ceil(self.long.tokens / room) == self.counted:
+            return (
+                f"decodes take {self.decodes} of the budget first: ⌈{self.long.tokens:,} / {room:,}⌉ = {self.counted}"
             )
         return "not explained by the budget"
 
     def __str__(self) -> str:
         """One clause of the verdict."""
-        knob = "chunk" if self.long.chunk else "budget"
+        knob = "chunk" if 0 < self.long.chunk <= self.long.budget else "budget"
         said = f"{self.long.tokens:,} tokens at {knob} {self.size:,}: {self.counted} step{'s' * (self.counted != 1)}"
         same = "as the formula says" if not self.why else f"the formula says {self.formula}; {self.why}"
         return f"{said} ({same})"
@@ -89,8 +89,8 @@ def step_counts(*runs: Measured) -> pd.DataFrame:
 def chunk_steps(*runs: Measured) -> Verdict:
     """Judge C2 from runs with one long prompt each.
 
-    C is the chunk cap where one is set, else the token budget. Holds when every count is that of the formula, in part
-    when some are, and not when none is: a count is exact, so there is no tolerance.
+    C is the chunk cap, or the token budget where that is smaller or no cap is set. Holds when every count is
+    that of the formula, in part when some are, and not when none is: a count is exact, so there is no tolerance.
 
     Raises:
         InputError: no run is given; see also :meth:`LongPrompt.of`.

@@ -23,7 +23,8 @@ def flat_gaps(*runs: Measured) -> Verdict:
     least 5 % longer. Does not hold when its longest gap is more than half of the one step's. In part otherwise.
 
     Raises:
-        InputError: there is not one run in one step and one chunked, or no stream ran through a prefill.
+        InputError: there is not one run in one step and one chunked, no stream ran through a prefill, or none had a
+            gap before it.
     """
     prompts = [(LongPrompt.of(run), run.slo.gap_ms) for run in runs]
     if not all(long.streams for long, _ in prompts):
@@ -35,6 +36,10 @@ def flat_gaps(*runs: Measured) -> Verdict:
     if whole is None or not chunked:
         raise InputError("runs", len(runs), "one with the prompt in one step and one chunked", "play both")
     best, slo_ms = min(chunked, key=lambda one: one[0].during(100))
+    if not len(best.before_ms):
+        raise InputError(
+            "runs", f"no gap before the prefill at {best.setting}", "the usual gap", "drop the prompt later"
+        )
     gone = best.during(100) <= slo_ms < whole.during(100)
     ratio, growth = best.during(99) / best.usual_ms, best.ttft_s / whole.ttft_s
     outcome: Outcome = "holds in part"
@@ -43,7 +48,12 @@ def flat_gaps(*runs: Measured) -> Verdict:
     elif gone and ratio <= FLAT and growth >= GROWTH:
         outcome = "holds"
     others = ", ".join(f"{long.setting} {long.during(100):,.0f} ms / {long.ttft_s:,.1f} s" for long, _ in chunked)
-    stalls = "no stall is left" if gone else "stalls are left"
+    after = best.during(100) > slo_ms
+    if whole.during(100) > slo_ms:
+        stalls = "stalls are left" if after else "no stall is left"
+    else:
+        stalls = "there was no stall before, but there is one now" if after else "there was no stall before either"
+    moves = "falls" if best.during(100) < whole.during(100) else "does not fall: it goes"
     shape = "flat" if ratio <= FLAT else "bounded by the time of a chunk, not flat"
     grows = f"grows by {growth - 1:.0%}" if growth >= GROWTH else f"hardly changes ({growth - 1:+.0%})"
     return Verdict(
@@ -51,7 +61,7 @@ def flat_gaps(*runs: Measured) -> Verdict:
         text="Chunked, the stall goes away: token gaps stay flat while the long prompt's TTFT grows step by step",
         outcome=outcome,
         sentence=(
-            f"The longest gap falls from {whole.during(100):,.0f} ms in one step to {best.during(100):,.0f} ms at "
+            f"The longest gap {moves} from {whole.during(100):,.0f} ms in one step to {best.during(100):,.0f} ms at "
             f"{best.setting}; {stalls} above the SLO of {slo_ms:,.0f} ms. Gaps during the prefill (P99 "
             f"{best.during(99):,.0f} ms) are {ratio:,.1f} times the usual {best.usual_ms:,.0f} ms: {shape}. TTFT goes "
             f"from {whole.ttft_s:,.1f} s to {best.ttft_s:,.1f} s: it {grows}. Longest gap / TTFT of all: one step "

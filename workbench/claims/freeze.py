@@ -55,7 +55,8 @@ def freeze(run: Measured) -> Verdict:
         arithmetic=(
             f"{_TOKENS:,} tokens through {LLAMA_70B.name} are {flop:.1e} FLOP, {flop / peak:.1f} s at the full peak of "
             f"{_GPUS} {H100.name}s: 3 s is {flop / peak / 3:.0%} of that peak, 600 ms would be "
-            f"{flop / peak / 0.6:.0%}, so the two figures cannot be of this model on these GPUs."
+            f"{flop / peak / 0.6:.0%}: 600 ms is impossible and 3 s is not, so the two figures cannot both be of this "
+            "model on these GPUs."
         ),
         untested=", and ".join(untested) + ("." if untested else ""),
     )

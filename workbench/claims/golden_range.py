@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -16,6 +17,7 @@ from workbench.errors import InputError
 
 # Stretched: less than 90 % of the best prefill rate of the sweep. Single plays differ by some percent.
 FULL_SPEED = 0.9
+NEAR = 0.03  # so near a threshold, the next play may fall on its other side
 LOW, HIGH = 2_048, 4_096  # the article's golden range
 SMALL, LARGE, SMALL_CHUNK = 512, 8_192, 128
 
@@ -27,17 +29,33 @@ class Place:
     Attributes:
         long: its long prompt.
         fast: whether its prefill is not stretched.
-        smooth: whether P99 of the gaps during the prefill keeps the SLO.
+        rate: its prefill rate against the best of the sweep, 0 to 1.
+        slo_ms: the gap that its SLO allows.
     """
 
     long: LongPrompt
-    fast: bool
-    smooth: bool
+    rate: float
+    slo_ms: float
+
+    @property
+    def fast(self) -> bool:
+        """Whether its prefill is not stretched."""
+        return self.rate >= FULL_SPEED
+
+    @property
+    def smooth(self) -> bool:
+        """Whether P99 of the gaps during the prefill keeps the SLO."""
+        return self.long.during(99) <= self.slo_ms
 
     @property
     def golden(self) -> bool:
         """Neither stretched nor with pauses."""
         return self.fast and self.smooth
+
+    def __str__(self) -> str:
+        """Setting, rate and gap; the one that lies within 3 % of its threshold is called borderline."""
+        rate, gap = _near(self.rate, FULL_SPEED), _near(self.long.during(99), self.slo_ms)
+        return f"{self.long.setting} {self.rate:.0%}{rate}, {self.long.during(99):,.0f} ms{gap}"
 
 
 @dataclass(frozen=True)
@@ -97,10 +115,7 @@ def places(*runs: Measured) -> list[Place]:
             "runs", "a run without a stream", "streams all through the prefill", "let the chats run longer"
         )
     best = max((long.tokens_per_s for long in prompts), default=0.0)
-    return [
-        Place(long, long.tokens_per_s >= FULL_SPEED * best, long.during(99) <= run.slo.gap_ms)
-        for long, run in zip(prompts, runs, strict=True)
-    ]
+    return [Place(long, long.tokens_per_s / best, run.slo.gap_ms) for long, run in zip(prompts, runs, strict=True)]
 
 
 def golden_range(*runs: Measured) -> Verdict:
@@ -112,9 +127,11 @@ def golden_range(*runs: Measured) -> Verdict:
     not both golden, since that is the advice; in part when they are and another part fails.
 
     Raises:
-        InputError: a budget or the chunk that the claim names was not played; see also :func:`places`.
+        InputError: a budget or the chunk that the claim names was not played, a setting was played twice, or a run has
+            another policy than "chunked"; see also :func:`places`.
     """
     found = places(*runs)
+    _expect_sweep(found)
     budgets = {place.long.budget: place for place in found if not place.long.chunk}
     chunks = {place.long.chunk: place for place in found if place.long.chunk}
     missing = [f"budget {n}" for n in (SMALL, LOW, HIGH, LARGE) if n not in budgets]
@@ -130,8 +147,8 @@ def golden_range(*runs: Measured) -> Verdict:
     slo_ms = runs[0].slo.gap_ms
     here = sorted(size for size, place in budgets.items() if place.golden)
     where = f"budgets {', '.join(f'{n:,}' for n in here)}" if here else "no budget of the sweep"
-    best = max(place.long.tokens_per_s for place in found)
-    parts = [_part(budgets[n], best) for n in (SMALL, LOW, HIGH, LARGE)] + [_part(chunks[SMALL_CHUNK], best)]
+    shown = {n: budgets[n] for n in sorted({SMALL, LOW, HIGH, LARGE, *here})}  # what is called golden has its figures
+    parts = [str(place) for place in (*shown.values(), chunks[SMALL_CHUNK])]
     said = (f"{SMALL} stretches", f"{LARGE:,} brings pauses", f"chunk {SMALL_CHUNK} stretches")
     checks = zip((f"{LOW:,} and {HIGH:,} do neither", *said), (golden, *flanks), strict=True)
     checked = ", ".join(f"{text}: {'yes' if true else 'no'}" for text, true in checks)
@@ -157,5 +174,16 @@ def golden_range(*runs: Measured) -> Verdict:
     )
 
 
-def _part(place: Place, best: float) -> str:
-    return f"{place.long.setting} {place.long.tokens_per_s / best:.0%}, {place.long.during(99):,.0f} ms"
+def _near(value: float, threshold: float) -> str:
+    return " (borderline)" if abs(value / threshold - 1) <= NEAR else ""
+
+
+def _expect_sweep(found: Sequence[Place]) -> None:
+    """Refuse runs of which one would take the place of another, or that were not cut by budget or chunk alone."""
+    other = sorted({place.long.policy for place in found} - {"chunked"})
+    if other:
+        raise InputError("runs", f"policy {', '.join(other)}", "policy chunked in each", "leave these runs out")
+    names = Counter(f"chunk {one.long.chunk}" if one.long.chunk else f"budget {one.long.budget}" for one in found)
+    twice = [name for name, plays in names.items() if plays > 1]
+    if twice:
+        raise InputError("runs", f"{', '.join(twice)} more than once", "each setting once", "keep one run of each")

@@ -60,7 +60,8 @@ class LongPrompt:
         """Find it.
 
         Raises:
-            InputError: the run has no long prompt, no records of its steps, or changed its knobs during the prefill.
+            InputError: the run has no long prompt, no records of its steps, records that do not add up to the prompt
+                (see :func:`_expect_whole`), or changed its knobs during the prefill.
         """
         table = metrics.request_metrics(run.trace, run.slo)
         long = table[table["prompt_tokens"] >= LONG_PROMPT]
@@ -68,6 +69,7 @@ class LongPrompt:
             raise InputError("run", "no long prompt", f"a prompt of {LONG_PROMPT} tokens or more", "play one")
         row = long.loc[long["prompt_tokens"].idxmax()]
         steps = _prefill(run, str(row["request"]))
+        _expect_whole(str(row["request"]), int(row["prompt_tokens"]), steps)
         start, end = float(steps["start"].iloc[0]), float(steps["end_s"].iloc[-1])
         knobs = _knobs(run, steps)
         streams, before, during, worst = _around(run, str(row["request"]), start, end)
@@ -147,7 +149,7 @@ def _prefill(run: Measured, request: str) -> pd.DataFrame:
     """The steps that computed the prompt, in order, with the beginning of each."""
     batch = run.trace.batch
     mine = batch[(batch["request"] == request) & batch["prefill"].eq(True) & (batch["tokens"] > 0)]
-    steps = mine[["step", "tokens"]].merge(run.trace.steps, on="step").sort_values("step")
+    steps = mine[["step", "tokens", "context"]].merge(run.trace.steps, on="step").sort_values("step")
     steps["start"] = steps["start_s"].fillna(steps["scheduled_s"])
     steps = steps[steps["end_s"].notna() & steps["start"].notna()]
     if steps.empty:
@@ -155,6 +157,21 @@ def _prefill(run: Measured, request: str) -> pd.DataFrame:
             "run", f"no records of the steps that computed {request}", "step records", "play it on a live engine"
         )
     return steps
+
+
+def _expect_whole(request: str, tokens: int, steps: pd.DataFrame) -> None:
+    """Refuse a prefill that was not computed exactly once, or of which not every step is on record."""
+    computed = int(steps["tokens"].sum())
+    if computed == tokens:
+        return
+    if computed > tokens:
+        why = "part of it was computed again after a preemption"
+    elif steps["context"].iloc[0] == tokens - computed:
+        why = "its beginning came from the prefix cache, or its first step records are missing"
+    else:
+        why = "step records are missing"
+    got = f"{computed:,} tokens of prefill for {request} with {tokens:,}: {why}"
+    raise InputError("run", got, "each prompt token computed once", "play it again")
 
 
 def _knobs(run: Measured, steps: pd.DataFrame) -> pd.Series:

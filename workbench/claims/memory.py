@@ -19,7 +19,12 @@ SQUARE = 2.0
 # A chunk late in the prompt may need this much more than an early one and still be said to go with the chunk alone:
 # were it to go with the prompt, the last of 32 chunks would need 32 times what the first does.
 LEVEL = 1.25
+# An interval as wide as this can have both 1 and 2 in it, and then tells nothing of the two apart.
+WIDE = 1.0
 _ABOVE = 1.5  # see memory_exponent
+# One step of hundreds may touch memory for the first time (a lazily made buffer, a growing allocator): such an outlier
+# is not what a step without prefill needs, so the floor is this percentile of them and not their largest.
+_FLOOR_PERCENTILE = 99
 _TOKENS, _CHUNK = 32_768, 1_024
 _MIB = 1 << 20
 
@@ -76,20 +81,23 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
     chunks of one prompt need the same memory late in the prompt as early. Holds when the interval has 2 in it
     and equal chunks need the same; in part when only one of the two is so; otherwise it does not hold here.
 
-    Steps that need less than 1.5 times what a step without any prefill needs are left out of the fit: their peak is
-    that of the streams' logits, not of the chunk.
+    Steps that need less than 1.5 times what a step without any prefill needs (the 99th percentile of those) are left
+    out of the fit: their peak is that of the streams' logits, not of the chunk.
 
     Args:
         chunked: a run with a long prompt in many equal chunks.
         others: more runs on the same engine, with other step sizes.
 
     Raises:
-        InputError: there are too few equal chunks or sizes, or no peak was measured.
+        InputError: there are too few equal chunks or sizes, the interval is 1 or more wide, or no peak was measured.
     """
     runs = (chunked, *others)
     fit = memory_fit(_of_prefill(pooled(*runs)))
     if fit is None:
         raise InputError("runs", "too few step sizes with a peak", "at least three", "play other budgets as well")
+    if fit.high - fit.low >= WIDE:
+        got = f"exponent {fit.exponent:.2f} with an interval of {fit.low:.2f} to {fit.high:.2f} from {fit.n} step sizes"
+        raise InputError("runs", got, f"an interval less than {WIDE:g} wide", "play more step sizes")
     early, late, at = _early_and_late(chunked)
     level = late / early <= LEVEL
     square = fit.low <= SQUARE <= fit.high
@@ -126,7 +134,9 @@ def pooled(*runs: Measured) -> Trace:
 def _of_prefill(trace: Trace) -> Trace:
     """The same steps, without those whose peak the running streams may have made."""
     steps = trace.tables["steps"]
-    floor = pc.max(steps.filter(pc.field("prefill_tokens") == 0)["activation_bytes"]).as_py() or 0
+    idle = steps.filter(pc.field("prefill_tokens") == 0)["activation_bytes"].drop_null().to_numpy()
+    # "lower" is a value that was measured: interpolation would mix the outlier in where there are few steps.
+    floor = np.percentile(idle, _FLOOR_PERCENTILE, method="lower") if len(idle) else 0
     kept = steps.filter((pc.field("prefill_tokens") > 0) & (pc.field("activation_bytes") >= int(_ABOVE * floor)))
     return Trace({**trace.tables, "steps": kept}, trace.meta)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import secrets
 import shutil
@@ -25,7 +26,7 @@ from workbench.engine.protocol import Label, Progress, State
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.models import ModelFiles, resolve_model
 from workbench.proc import Identity, identity, is_same
-from workbench.redact import redact
+from workbench.redact import arguments, redact
 from workbench.trace import Sink
 from workbench.workload.request import Workload
 
@@ -46,7 +47,9 @@ class LiveEngine:
         self.argv: list[str] = []
         self.log: Path | None = None
         self.startup_s: float | None = None
+        self.ready_since: float | None = None  # CLOCK_MONOTONIC
         self._state: State = "new"
+        self._device: command.Device = "cpu"
         self._knobs = self.config.envelope.defaults
         self._revision = 0
         self._process: EngineProcess | None = None
@@ -54,7 +57,8 @@ class LiveEngine:
         self._collector: Collector | None = None
         self._driver: DriverProcess | None = None
         self._port = 0
-        self._device: command.Device = "cpu"
+        with contextlib.suppress(EngineStartError):  # said when it is started
+            self._device = command.installed_device(installed_vllm())
         self._stopping = threading.Event()
         self._lock = threading.RLock()
         self._life = threading.RLock()  # held by a start from its first to its last moment, and by a stop
@@ -118,6 +122,7 @@ class LiveEngine:
                 progress(time.monotonic() - begun, what)
 
         with self._life:
+            self._shut_down("starting")  # an engine that died is still held
             try:
                 self._launch(tell)
                 self._await_ready(begun, tell)
@@ -125,7 +130,8 @@ class LiveEngine:
             except BaseException:
                 self._shut_down("failed")
                 raise
-            self.startup_s = time.monotonic() - begun
+            self.ready_since = time.monotonic()
+            self.startup_s = self.ready_since - begun
             self._state = "ready"
 
     def stop(self) -> None:
@@ -168,7 +174,7 @@ class LiveEngine:
                 workload,
                 sink,
                 recording=lambda play: collector.into(sink, play.zero, revision, knobs, lambda: play.output_tokens),
-                died=self._death,
+                died=self.death,
                 hold_s=hold_s,
             )
 
@@ -182,7 +188,9 @@ class LiveEngine:
             "vllm": "=".join(installed_vllm() or ("vllm", "not installed")),
             "engine_pid": self.pid,
             "engine_argv": self.argv,
-            "serve_command": command.serve_command(self.config, self.model, self._knobs),
+            "serve_command": command.serve_command(
+                self.config.replace(extra_args=tuple(arguments(self.config.extra_args))), self.model, self._knobs
+            ),
             "startup_s": self.startup_s,
             "config": self.config.model_dump(mode="json"),
             "model_origin": self.model.origin if self.model else None,
@@ -308,8 +316,8 @@ class LiveEngine:
         code = self._process.exit_code if self._process else None
         return EngineStartError(why or f"engine start: {failures.explain(text, code)}", failures.useful_lines(text))
 
-    def _death(self) -> EngineDiedError | None:
-        """The error to raise if the engine has ended, else none."""
+    def death(self) -> EngineDiedError | None:
+        """The error to raise if the engine has ended, with the likely cause, else none."""
         if self._is_whole():
             return None
         process = self._process

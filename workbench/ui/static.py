@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
+from secrets import token_hex
 from typing import Any
 
 import altair as alt
@@ -13,7 +13,6 @@ from workbench.ui.charts.theme import DARK, FONT, LIGHT, Look, css_variables
 
 PAGE_LOOK = Look(theme="page", zoom=False)  # what a chart for :func:`show` is made with
 
-_numbers = count()
 # JupyterLab, Notebook and Voilà say their theme on <body> (or above); VS Code has a class. Else a page is light.
 _STYLE = (
     f".wb-static {{ {css_variables(LIGHT)} max-width: 100%; overflow-x: auto; }}"
@@ -51,4 +50,5 @@ def show(chart: alt.TopLevelMixin) -> Static:
     """
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("$schema", None)  # an address
-    return Static(static_svg(spec, f"wb-{next(_numbers)}"), str(spec.get("description") or "chart"))
+    # Ids of its own in a page that may hold the outputs of several kernels.
+    return Static(static_svg(spec, f"wb-{token_hex(4)}"), str(spec.get("description") or "chart"))

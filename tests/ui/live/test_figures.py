@@ -75,4 +75,7 @@ def test_the_words_of_the_strip(trace):
 
 
 def test_before_anything_is_measured_nothing_is_zero():
-    assert {kpi["value"] for kpi in no_kpis()} == {"n/a"}
+    kpis = no_kpis(SLO(gap_ms=150), 30.0)
+    assert {kpi["value"] for kpi in kpis} == {"n/a"}
+    assert all("30 s" in kpi["hint"] for kpi in kpis if "requests of" in kpi["hint"])
+    assert any("150 ms" in kpi["hint"] for kpi in kpis)

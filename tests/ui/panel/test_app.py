@@ -3,10 +3,11 @@
 import threading
 import time
 
+import ipywidgets
 import pytest
 
 from workbench import Workbench
-from workbench.errors import EngineStartError
+from workbench.errors import EngineDiedError, EngineStartError
 from workbench.ui.panel.app import Panel
 from workbench.workload.request import Request, Workload
 
@@ -257,12 +258,111 @@ def test_an_error_in_any_thread_is_shown(panel):
     assert "ZeroDivisionError" in panel._log.errors[-1]
 
 
-def test_an_engine_that_dies_is_seen(panel, bench):
+def test_an_engine_that_dies_is_seen_and_its_cause_said(panel, bench):
     press(panel, "start")
     bench.engine.state = "failed"
     assert until(lambda: panel.knob_form.disabled)
+    assert until(lambda: panel._log.errors and "no memory left" in panel._log.errors[-1])
     assert "failed" in panel._state()
     assert not panel.buttons.start.disabled
+
+
+def test_the_error_that_ended_a_run_is_said_once(panel, bench):
+    press(panel, "start")
+    press(panel, "run")
+    bench.engine.playing.error = EngineDiedError("the engine died in mid-run: no memory left")
+    bench.engine.playing.over.set()
+    assert until(lambda: panel._log.errors)
+    time.sleep(0.5)
+    assert [error.split(" ", 1)[1] for error in panel._log.errors] == ["the engine died in mid-run: no memory left"]
+
+
+def test_a_button_does_what_it_says_also_when_that_has_just_ceased_to_be_true(panel, bench):
+    press(panel, "start")
+    press(panel, "run")
+    run = bench.current_run
+    run.cancel()
+    run.wait(10)
+    assert panel.buttons.run.description == "Stop load", "not refreshed yet"
+    panel.buttons.run.click()
+    settle(panel)
+    assert bench.current_run is run, "no new load was begun"
+
+
+def test_start_up_fields_that_a_cell_sets_are_shown(panel, bench):
+    bench.configure(max_num_seqs=64, max_model_len=2048)
+    panel._refresh()
+    assert panel.start_form.controls["max_num_seqs"].value == 64
+    assert panel.load_form.long_tokens.options[-1] == 2048 - 16
+
+
+def test_a_prompt_dropped_on_an_idle_engine_is_held_against_the_promise_that_is_shown(panel, bench):
+    press(panel, "start")
+    panel.load_form.slo["gap_ms"].show(77)
+    press(panel, "drop")
+    assert bench.current_run.slo.gap_ms == 77
+
+
+def test_an_ended_run_stays_on_the_charts_when_the_window_changes(panel, bench):
+    press(panel, "start")
+    bench.run("bursty_chat")
+    tokens = [{"request": "chat-0", "n": 1, "index": i, "client_s": 0.1 + 0.3 * i} for i in range(3)]
+    bench.engine.sink.rows("tokens", tokens)
+    assert until(lambda: panel.board.rows.get("gaps", {}).get("gaps"))
+    bench.stop_load(10)
+    bench.current_run._playing.zero -= 100  # as if it had ended long ago
+    bench.current_run._ended_at -= 100
+    panel.board.window_s = 60.0
+    assert until(lambda: panel._feed._window_s == 60.0)
+    assert until(lambda: len(panel.board.rows.get("gaps", {}).get("gaps", {})) == 2)
+
+
+def test_the_last_figures_are_of_the_whole_run(panel, bench):
+    press(panel, "start")
+    bench.run("bursty_chat")
+    sink, token = bench.engine.sink, {"request": "chat-0", "n": 1}
+    sink.rows("tokens", [token | {"index": i, "client_s": 0.01 + 0.1 * i} for i in range(2)])
+    assert until(lambda: panel.board._status["kpis"][0]["value"] == "100 · 100 · 100")
+    sink.rows("tokens", [token | {"index": 2, "client_s": 7.11}])
+    bench.stop_load(10)
+    assert until(lambda: panel.board._status["kpis"][0]["value"].endswith("7,000"))
+
+
+def test_paused_charts_stay_what_they_are(panel, bench):
+    press(panel, "start")
+    bench.run("bursty_chat")
+    first = bench.current_run
+    assert until(lambda: panel._feed._run is first)
+    panel.buttons.pause.value = True
+    bench.stop_load(10)
+    bench.run("bursty_chat")
+    panel.board.window_s = 60.0
+    time.sleep(0.4)
+    assert panel._feed._run is first
+    panel.buttons.pause.value = False
+    assert until(lambda: panel._feed._run is bench.current_run)
+
+
+def test_a_panel_that_is_closed_leaves_no_widget(bench):
+    before = len(ipywidgets.widgets.widget._instances)
+    for _ in range(2):
+        Panel(bench).follow()
+    panel = Panel(bench).follow()
+    panel.close()
+    assert len(ipywidgets.widgets.widget._instances) - before < 10
+
+
+def test_rows_that_went_before_the_panel_looked_are_no_loss(panel, bench):
+    press(panel, "start")
+    bench.run("bursty_chat")
+    bench.current_run.tail._most = 3
+    for n in range(10):
+        bench.engine.sink.rows("tokens", [{"request": "chat-0", "n": 1, "index": n, "client_s": 0.1 * n}])
+    time.sleep(0.3)
+    panel.board.window_s = 60.0
+    assert until(lambda: panel._feed._window_s == 60.0)
+    time.sleep(0.3)
+    assert panel.board._status["dropped"] == 0
 
 
 def test_the_charts_can_be_paused_and_their_window_set(panel):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from workbench.errors import EngineError
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.tail import Place
@@ -48,7 +49,11 @@ class Feed:
         self._window_s = board.window_s
         self._rows: LiveRows | None = None
         self._figures: LiveFigures | None = None
-        self._kpis: list[Kpi] = no_kpis()
+        self._kpis: list[Kpi] = []
+        self._fresh = False  # rows have come since the last figures
+        self._missed_before = self._lost = self._faults = 0
+        self._told: Run | None = None  # whose error was told
+        self._failed = ""
         self._kpis_due = 0.0
         self._now_s = 0.0  # of the run
         self._stop = threading.Event()
@@ -66,26 +71,42 @@ class Feed:
             self._thread.join(2.0)
 
     def _work(self) -> None:
-        due, told = time.monotonic(), ""
+        due = time.monotonic()
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             due = max(due + PUSH_S, time.monotonic())  # after a pause it does not catch up
-            try:
-                self._tick()
-            except Exception as error:  # noqa: BLE001  nobody would see it
-                if repr(error) != told:  # once, not ten times a second
-                    told = repr(error)
-                    self._on_error(error)
+            self._guarded(self._tick)
+            if time.monotonic() >= self._look_due:
+                self._look_due = time.monotonic() + _LOOK_S
+                self._guarded(self._on_look)
+
+    def _guarded(self, do: Callable[[], None]) -> None:
+        try:
+            do()
+        except Exception as error:  # noqa: BLE001  nobody would see it
+            if repr(error) != self._failed:  # once, not ten times a second
+                self._failed = repr(error)
+                self._on_error(error)
 
     def _tick(self) -> None:
         run = self._bench.current_run
-        if run is not self._run or self._board.window_s != self._window_s:
+        # While the charts are paused they stay what they are; what comes meanwhile is read afterwards.
+        if (run is not self._run or self._board.window_s != self._window_s) and not self._board.paused:
+            self._tell_error()
             self._follow(run)
-        changes = self._changes(run) if run is not None else Changes()
+        try:
+            changes = self._changes(self._run) if self._run is not None else Changes()
+        except Exception:
+            self._board.push(Changes(), self._status())  # the page must not take the panel for dead
+            raise
         self._board.push(changes, self._status())
-        now = time.monotonic()
-        if now >= self._look_due:
-            self._look_due = now + _LOOK_S
-            self._on_look()
+        self._tell_error()
+
+    def _tell_error(self) -> None:
+        """An engine that died or a disk that is full ends a run in its own thread: say so, once."""
+        run = self._run
+        if run is not None and run.done and run.error is not None and run is not self._told:
+            self._told = run
+            self._on_error(run.error)
 
     def _follow(self, run: Run | None) -> None:
         """Begin with a run from its first row that is still in memory."""
@@ -94,8 +115,10 @@ class Feed:
         slo = self._bench.slo if run is None else run.slo
         self._rows = LiveRows(self._window_s, slo, streams)
         self._figures = LiveFigures(slo, self._window_s)
-        self._kpis, self._kpis_due = no_kpis(), 0.0
-        self._board.show(live_charts(slo, streams, label=self._bench.engine.label), {"t0": 0.0, "t1": self._window_s})
+        self._kpis, self._kpis_due = no_kpis(slo, self._window_s), 0.0
+        self._missed_before, self._failed = -1, ""
+        label = self._bench.engine.label if run is None else run.label
+        self._board.show(live_charts(slo, streams, label=label), {"t0": 0.0, "t1": self._window_s})
 
     def _changes(self, run: Run) -> Changes:
         rows, figures = self._rows, self._figures
@@ -105,15 +128,24 @@ class Feed:
         for table, some in batches:
             rows.take(table, some)
             figures.take(table, some)
-        if not run.done or batches:  # when it has ended, time on the charts stands still
-            self._now_s = time.monotonic() - run.zero
+        if self._missed_before < 0:  # what went before this panel looked is no loss of it
+            self._missed_before = self._place.missed
+        self._now_s, self._fresh = run.elapsed_s, self._fresh or bool(batches)
         now = time.monotonic()
-        if now >= self._kpis_due and (batches or not run.done):
-            self._kpis_due = now + _FIGURES_S
+        if now >= self._kpis_due and (self._fresh or not run.done):
+            self._kpis_due, self._fresh = now + _FIGURES_S, False
             self._kpis = figures.kpis(self._now_s)
-            if not rows.memory_split:  # the engine tells it with its first step
-                rows.memory_split = self._bench.engine.describe().get("memory_split")
+            self._take_facts(run.engine_facts, rows)
         return rows.changes(self._now_s)
+
+    def _take_facts(self, facts: Mapping[str, Any], rows: LiveRows) -> None:
+        """What the engine says of itself while the run goes on."""
+        rows.memory_split = facts.get("memory_split") or rows.memory_split  # known with its first step
+        self._lost = facts.get("probe_dropped") or 0
+        faults = facts.get("probe_faults") or []
+        for fault in faults[self._faults :]:
+            self._on_error(EngineError(f"probe: {fault}"))
+        self._faults = len(faults)
 
     def _status(self) -> dict[str, Any]:
         engine, run = self._bench.engine, self._run
@@ -122,7 +154,7 @@ class Feed:
             words.append(f"playing {run.scenario}, {self._now_s:,.0f} s")
         return {
             "kpis": self._kpis,
-            "badge": engine.label,
+            "badge": engine.label if run is None else run.label,
             "state": " · ".join(words),
-            "dropped": self._place.missed,
+            "dropped": max(0, self._place.missed - max(0, self._missed_before)) + self._lost,
         }

@@ -100,9 +100,9 @@ class LiveFigures:
         return f"{use:.0%} · {self._step['running']} run, {self._step['waiting']} wait"
 
 
-def no_kpis() -> list[Kpi]:
+def no_kpis(slo: SLO, window_s: float) -> list[Kpi]:
     """The same labels with nothing measured yet."""
-    return [{**kpi, "value": NONE} for kpi in LiveFigures(SLO(), 60.0).kpis(0.0)]
+    return [{**kpi, "value": NONE} for kpi in LiveFigures(slo, window_s).kpis(0.0)]
 
 
 def _kpi(label: str, value: str, hint: str) -> Kpi:

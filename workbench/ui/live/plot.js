@@ -78,7 +78,9 @@ class Plot {
     for (const [name, value] of Object.entries(signals)) {
       if (this.names.has(name) && value !== null) this.view.signal(name, value);
     }
-    for (const [name, rows] of Object.entries(datasets)) {
+    // Also what is held and not shown any more: a snapshot leaves out datasets that are empty.
+    for (const name of new Set([...Object.keys(this.held), ...Object.keys(datasets)])) {
+      const rows = datasets[name] ?? new Map();
       const held = (this.held[name] ??= new Map());
       const gone = [];
       const come = [];
@@ -134,6 +136,7 @@ class Plot {
   finalize() {
     this.result?.finalize();
     this.result = this.view = null;
+    this.held = {};
   }
 }
 

@@ -21,6 +21,7 @@ class Store {
 
   hello() {
     this.asked = performance.now();
+    this.lastPush ||= this.asked; // a kernel that does not answer is stale too
     this.model.send({ kind: "hello" });
   }
 
@@ -41,7 +42,7 @@ class Store {
     this.stats.rowsTaken = message.rows_sent; // rows that came and went before are no loss of this page
     this.signals = message.signals;
     this.status = message.status;
-    if (anew) this.lastPush = 0;
+    this.lastPush = performance.now();
     if (this.frozen && anew) this.freeze();
   }
 

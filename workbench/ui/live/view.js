@@ -24,7 +24,7 @@ class BoardView {
     this.root.setAttribute("aria-label", "Live charts");
     this.root.append(this.header.root, this.list);
     root.append(this.root);
-    root.__board = { stats: store.stats, ids: () => this.ids() }; // for tests and benchmarks
+    root.__board = { stats: store.stats, ids: () => this.ids(), rows: () => store.rows }; // for tests and benchmarks
     this.watch();
     store.views.add(this);
   }

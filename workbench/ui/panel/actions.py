@@ -71,7 +71,8 @@ class Actions:
         return call
 
     def _work(self, name: str, do: Callable[[], object]) -> None:
-        self._on_change()
+        told = self.guarded(self._on_change)
+        told()
         try:
             do()
         except Exception as error:  # noqa: BLE001
@@ -80,7 +81,7 @@ class Actions:
             with self._lock:
                 del self._going[name]
                 late = self._newest.get(name)
-            self._on_change()
+            told()
             if late is not None:  # it came after the last look
                 self.newest(name, late)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from html import escape
@@ -16,7 +17,7 @@ from workbench.ui.live.board import Board
 from workbench.ui.live.busy import answer_while_busy
 from workbench.ui.live.feed import Feed
 from workbench.ui.panel.actions import Actions, Listening
-from workbench.ui.panel.buttons import Buttons
+from workbench.ui.panel.buttons import STOP, Buttons
 from workbench.ui.panel.knobs import KnobForm
 from workbench.ui.panel.load import LoadForm
 from workbench.ui.panel.log import LogDrawer
@@ -43,9 +44,12 @@ class Panel(widgets.VBox):
         self._actions = Actions(self._log.tell, self._refresh)
         self._listening = Listening(self._log.tell)
         self._progress: tuple[float, str] | None = None  # of the start that goes on
-        self._ready_s = 0.0
         self._revision = -1  # of the knobs that are shown
         self._stopping = False
+        self._looking = threading.RLock()
+        self._was = bench.engine.state
+        self._shown_config = bench.config
+        self._length = 0  # context that the load form is bound to
         self._switch_s = sys.getswitchinterval()
         self.board = Board()
         self.start_form, self.knob_form, self.load_form = StartUpForm(), KnobForm(), LoadForm()
@@ -67,7 +71,7 @@ class Panel(widgets.VBox):
         before, _shown = _shown, self
         if before is not None:
             before.close()
-            if before._bench is not self._bench and before._bench.engine.state in ("starting", "ready"):
+            if before._bench is not self._bench:
                 before._bench.stop()
         self._listening.open()
         # A cell that computes hands the interpreter over only so often; what the panel's threads do in small steps,
@@ -82,7 +86,12 @@ class Panel(widgets.VBox):
         self._feed.stop()
         self._listening.close()
         sys.setswitchinterval(self._switch_s)
-        self.board.close()
+        for widget in list(_all(self)):
+            for part in (getattr(widget, "layout", None), getattr(widget, "style", None)):
+                if part is not None:
+                    part.close()
+            if widget is not self:
+                widget.close()
         super().close()
 
     def _layout(self) -> list[widgets.Widget]:
@@ -111,7 +120,7 @@ class Panel(widgets.VBox):
         on, buttons = self._actions.guarded, self.buttons
         buttons.start.on_click(on(lambda _: self._actions.run("start", self._start)))
         buttons.stop.on_click(on(lambda _: self._actions.run("stop", self._stop)))
-        buttons.run.on_click(on(lambda _: self._actions.run("load", self._run_or_stop)))
+        buttons.run.on_click(on(lambda _: self._run_or_stop()))
         buttons.drop.on_click(on(lambda _: self._actions.run("drop", self._drop)))
         buttons.save.on_click(on(lambda _: self._actions.run("save", self._save)))
         buttons.compare.on_click(on(lambda _: self._actions.run("compare", self._side_by_side)))
@@ -130,9 +139,8 @@ class Panel(widgets.VBox):
             return
         self._progress = (0.0, "starting")
         try:
-            self._bench.configure(**config.model_dump())
+            self._shown_config = self._bench.configure(**config.model_dump())
             self._bench.start(self._tell_progress)
-            self._ready_s = time.monotonic()
         except Exception:
             if not self._stopping:
                 raise
@@ -147,16 +155,20 @@ class Panel(widgets.VBox):
         self._bench.stop()
 
     def _run_or_stop(self) -> None:
-        if self._bench.playing:
-            self._bench.stop_load()
-            return
+        """What the button says, also when that has just ceased to be true."""
+        stop = self.buttons.run.description == STOP
+        self._actions.run("load", self._bench.stop_load if stop else self._play)
+
+    def _play(self) -> None:
         self._log.clear()
         load = self.load_form.values
         self._bench.slo = load["slo"]
         self._bench.run(load["scenario"], rate=load["rate"], slo=load["slo"])
 
     def _drop(self) -> None:
-        self._bench.drop_long(self.load_form.values["long_tokens"])
+        load = self.load_form.values
+        self._bench.slo = load["slo"]
+        self._bench.drop_long(load["long_tokens"])
 
     def _turn(self, changes: dict[str, Any]) -> None:
         try:
@@ -192,7 +204,7 @@ class Panel(widgets.VBox):
     def _take_form(self) -> None:
         """What is shown is what is meant, also before an engine was started with it."""
         if self.start_form.config is not None and not self.start_form.disabled:
-            self._bench.configure(**self.start_form.config.model_dump())
+            self._shown_config = self._bench.configure(**self.start_form.config.model_dump())
 
     # What is shown.
 
@@ -203,21 +215,41 @@ class Panel(widgets.VBox):
             seconds, what = self._progress
             return f"starting {_clock(seconds)}: {what}"
         if state == "ready":
-            up = f" {_clock(time.monotonic() - self._ready_s)}" if self._ready_s else ""
+            since = self._bench.engine.ready_since
+            up = f" {_clock(time.monotonic() - since)}" if since else ""
             return f"ready{up} · revision {self._bench.engine.revision}"
         return {"new": "not started"}.get(state, state)
 
     def _refresh(self) -> None:
         """Make what can be pressed fit what is going on; from any thread, twice a second and at every change."""
+        with self._looking:
+            self._fit()
+            before, state = self._was, self._bench.engine.state
+            self._was = state
+            died = state == "failed" and before == "ready" and not self._bench.playing
+        if died and (self._bench.current_run is None or self._bench.current_run.error is None):
+            death = self._bench.engine.death()
+            if death is not None:
+                self._log.tell(death)
+
+    def _fit(self) -> None:
         engine, going = self._bench.engine, self._actions.going
         starting = going("start") or engine.state == "starting"
         ready, up = engine.state == "ready", engine.state in ("starting", "ready", "stopping")
         self.start_form.disabled = starting or up
+        if self._bench.config != self._shown_config:  # set by a cell
+            self._shown_config = self._bench.config
+            self.start_form.set(self._shown_config.model_dump())
+        shown = self.start_form.config
+        if not ready and shown is not None and shown.max_model_len != self._length:
+            self._length = shown.max_model_len
+            self.load_form.bind(self._length)
         if ready and (self.knob_form.disabled or engine.revision != self._revision):
             if self.knob_form.disabled:
                 self.start_form.set(self._bench.config.model_dump())
                 self.knob_form.bind(engine.envelope, engine.knobs)
-                self.load_form.bind(self._bench.config.max_model_len)
+                self._length = self._bench.config.max_model_len
+                self.load_form.bind(self._length)
             else:
                 self.knob_form.show(engine.knobs)
             self._revision = engine.revision
@@ -227,7 +259,7 @@ class Panel(widgets.VBox):
             can_start=not starting and not up and self.start_form.problem is None,
             can_stop=(starting or up or engine.state == "failed") and not going("stop"),
             can_load=ready and not going("load") and self.load_form.problem is None,
-            can_drop=ready,
+            can_drop=ready and not starting,
             playing=self._bench.playing,
             has_run=self._bench.current_run is not None,
             saving=going("save"),

@@ -26,7 +26,7 @@ class Control:
     def __init__(self, name: str, label: str, widget: Any, default: Any) -> None:
         self.name, self.label, self.widget, self.default = name, label, widget, default
         self._callbacks: list[Changed] = []
-        self._showing: int | None = None  # the thread that shows something; a person's change comes in another
+        self._quiet = threading.local()  # set in a thread that shows something; a person's change comes in another
         widget.observe(self._changed, names="value")
 
     @property
@@ -61,14 +61,15 @@ class Control:
 
     @contextmanager
     def _silently(self) -> Iterator[None]:
-        before, self._showing = self._showing, threading.get_ident()
+        before = getattr(self._quiet, "on", False)
+        self._quiet.on = True
         try:
             yield
         finally:
-            self._showing = before
+            self._quiet.on = before
 
     def _changed(self, _change: object) -> None:
-        if self._showing != threading.get_ident():
+        if not getattr(self._quiet, "on", False):
             for callback in self._callbacks:
                 callback()
 
