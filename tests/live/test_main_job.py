@@ -21,8 +21,14 @@ SETTINGS = (
 
 @pytest.fixture(scope="module")
 def played(bench, short):
-    done = list(sweep.hot(bench, short, SETTINGS, lambda _setting, run: run.wait(300)))
-    return {one.setting.name: one for one in done}
+    done = {}
+    for setting in SETTINGS:
+        for _ in range(3):  # a machine that starves the client for seconds has measured something else
+            (played,) = sweep.hot(bench, short, [setting], lambda _setting, run: run.wait(300))
+            done[setting.name] = played
+            if played.run.summary["schedule_lag_max_s"] < 0.5:
+                break
+    return done
 
 
 def test_all_settings_ran_on_one_engine(played, bench):

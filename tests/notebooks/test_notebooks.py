@@ -6,6 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -32,11 +33,14 @@ def test_is_committed_without_outputs_and_with_short_cells(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_headless_and_shows_its_charts(path, tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path / "runs"))
-    notebook = nbformat.read(path, 4)
-    client = NotebookClient(
-        notebook, timeout=300, store_widget_state=False, resources={"metadata": {"path": str(FOLDER)}}
-    )
-    client.execute()
+    try:
+        notebook = _run(path)
+    except CellExecutionError as error:
+        # Seen once in some fifty runs: the machine lets the client stand still until the engine is idle. The streams
+        # end before the prompt is sent, and the claim says that it cannot judge such a run. A person runs it again.
+        if not re.search(r"InputError.*: runs?: got", str(error)):
+            raise
+        notebook = _run(path)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output.output_type == "error"]
     drawn = [text for output in outputs if (text := _svg(output.get("data", {})))]
@@ -45,6 +49,13 @@ def test_runs_headless_and_shows_its_charts(path, tmp_path, monkeypatch):
     lines = [output.get("data", {}).get("text/plain", "") for output in outputs]
     verdicts = [found[1] for line in lines if (found := _VERDICT.match(line))]
     assert verdicts == VERDICTS.get(path.stem, [])
+
+
+def _run(path):
+    notebook = nbformat.read(path, 4)
+    where = {"metadata": {"path": str(FOLDER)}}
+    NotebookClient(notebook, timeout=300, store_widget_state=False, resources=where).execute()
+    return notebook
 
 
 def _svg(data):
