@@ -7,6 +7,7 @@ import pytest
 
 from workbench.config import Envelope, Knobs
 from workbench.errors import EngineDiedError
+from workbench.workload.request import Request
 
 
 class FakePlaying:
@@ -82,6 +83,18 @@ class FakeEngine:
 
     def describe(self):
         return {"engine_pid": 1}
+
+
+class FakeDrops:
+    """Makes dropped prompts without a tokenizer."""
+
+    def make(self, tokens, output_tokens):
+        return Request(f"dropped-{tokens}", "long", 0, 0.0, (1,) * tokens, output_tokens)
+
+
+@pytest.fixture
+def fake_drops():
+    return FakeDrops()
 
 
 @pytest.fixture

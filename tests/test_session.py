@@ -5,7 +5,7 @@ import pytest
 from workbench import Workbench
 from workbench.config import SLO
 from workbench.errors import ConfigError, EngineError, EngineStartError, StoreError
-from workbench.workload.request import Request, Workload
+from workbench.workload.request import Workload
 
 
 class DoneWrong:
@@ -51,17 +51,12 @@ def test_with_a_prefix_cache_each_run_has_other_words(tmp_path, fake_engine, mon
     assert seen == salts
 
 
-class Dropping:
-    def make(self, tokens, output_tokens):
-        return Request(f"dropped-{tokens}", "long", 0, 0.0, (1,) * tokens, output_tokens)
-
-
 @pytest.fixture
-def ready(tmp_path, fake_engine, monkeypatch):
+def ready(tmp_path, fake_engine, fake_drops, monkeypatch):
     """A workbench whose engine is a fake that is ready."""
     bench = Workbench(runs=tmp_path)
     bench.engine = fake_engine(config=bench.config)
-    bench._drops = Dropping()
+    bench._drops = fake_drops
     monkeypatch.setattr(bench, "_tokenizer", lambda: tmp_path)
     monkeypatch.setattr(bench._memory, "sources", lambda _pid: [])
     return bench

@@ -47,12 +47,12 @@ def as_code(
 
 
 def serve(config: EngineConfig, model: ModelFiles | None = None, knobs: Knobs | None = None) -> str:
-    """The ``vllm serve`` command, with keys in ``extra_args`` hidden and the knobs made permanent.
+    """The ``vllm serve`` command with the knobs made permanent.
 
     A policy that stock vLLM does not have is named in a comment behind it.
     See :func:`workbench.engine.command.serve_command`.
     """
-    line = serve_command(hide_keys(config), model, knobs)
+    line = serve_command(config, model, knobs)
     if knobs is None or knobs.policy == "chunked":
         return line
     if knobs.policy == "monolithic":

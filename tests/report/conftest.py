@@ -7,22 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.parts.lab import chromium, chromium_path
 from workbench.config import SLO
 from workbench.report.html import write_report
 from workbench.report.run import ReportRun
-
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-]
 
 _spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).parent.parent / "ui" / "conftest.py")
 _synthetic = importlib.util.module_from_spec(_spec)
@@ -65,10 +53,8 @@ def report(runs, tmp_path_factory):
 @pytest.fixture(scope="module")  # two Playwrights at a time cannot be, see tests/browser
 def browser():
     """Debian's Chromium through Playwright."""
-    if not CHROMIUM.exists():
+    if chromium_path() is None:
         pytest.skip("no Chromium: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright in this environment")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield chromium
-        chromium.close()
+    pytest.importorskip("playwright.sync_api", reason="no playwright in this environment")
+    with chromium() as opened:
+        yield opened

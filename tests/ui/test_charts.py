@@ -26,7 +26,6 @@ from workbench.ui.charts import (
     step_chart,
 )
 from workbench.ui.charts.data import revisions, timeline
-from workbench.ui.charts.gap_marks import readable
 from workbench.ui.charts.scales import decades, powers, root_ticks
 from workbench.ui.charts.theme import DARK, LIGHT
 
@@ -498,12 +497,3 @@ def test_a_long_memory_line_is_thinned_and_keeps_its_peak(trace):
     levels = [row["gib"] for row in data if "gib" in row]
     assert max(levels) == 9.0
     assert len(data) <= 2000
-
-
-def test_names_of_prefills_never_lie_on_each_other():
-    name = "doc-0: 2,048 tokens in 1 step"  # 157 of 720 px: 6.5 s of 30
-    assert readable([(1.0, 3.0, name), (8.0, 10.0, name)], 0.0, 30.0) == [0, 1]
-    assert readable([(1.0, 3.0, name), (4.0, 10.0, name)], 0.0, 30.0) == [1], "the longer span has its name"
-    assert readable([(16.0, 18.0, name), (20.0, 28.0, name)], 0.0, 30.0) == [0, 1], "late names end at their spans"
-    assert len(readable([(float(n), n + 0.1, "x") for n in range(30)], 0.0, 30.0)) == 8
-    assert readable([], 0.0, 30.0) == []

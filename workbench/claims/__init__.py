@@ -19,7 +19,7 @@ from workbench.claims.flat_gaps import flat_gaps
 from workbench.claims.freeze import freeze
 from workbench.claims.golden_range import golden_range
 from workbench.claims.long_prompt import LongPrompt, long_prompts
-from workbench.claims.memory import memory_exponent, peak_drop, pooled
+from workbench.claims.memory import memory_exponent, peak_drop
 from workbench.claims.reference_command import reference_command
 from workbench.claims.resolved import resolve, stand_in, stock
 from workbench.claims.verdict import Outcome, Verdict
@@ -36,7 +36,6 @@ __all__ = [
     "long_prompts",
     "memory_exponent",
     "peak_drop",
-    "pooled",
     "reference_command",
     "resolve",
     "stand_in",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.claims.long_prompt import LongPrompt
 from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
 from workbench.errors import InputError
-from workbench.metrics import memory_fit
+from workbench.metrics import memory_fit, pooled
 from workbench.trace import Trace
 
 CLAIMED = 0.80  # the article's fall
@@ -92,7 +91,7 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
         InputError: there are too few equal chunks or sizes, the interval is 1 or more wide, or no peak was measured.
     """
     runs = (chunked, *others)
-    fit = memory_fit(_of_prefill(pooled(*runs)))
+    fit = memory_fit(_of_prefill(pooled(run.trace for run in runs)))
     if fit is None:
         raise InputError("runs", "too few step sizes with a peak", "at least three", "play other budgets as well")
     if fit.high - fit.low >= WIDE:
@@ -122,13 +121,6 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
         ),
         untested="" if on_gpu(runs) else "CUDA kernels.",
     )
-
-
-def pooled(*runs: Measured) -> Trace:
-    """One trace with the steps of all runs, for a fit or a chart over all of them."""
-    first = runs[0].trace
-    steps = pa.concat_tables([run.trace.tables["steps"] for run in runs])
-    return Trace({**first.tables, "steps": steps}, first.meta)
 
 
 def _of_prefill(trace: Trace) -> Trace:

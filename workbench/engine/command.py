@@ -12,6 +12,7 @@ from workbench.config import EngineConfig, Knobs
 from workbench.engine.probe import wire
 from workbench.errors import EngineStartError
 from workbench.models import ModelFiles
+from workbench.redact import arguments
 
 Device = Literal["cpu", "cuda"]
 
@@ -129,7 +130,7 @@ def server_environment(
 
 
 def serve_command(config: EngineConfig, model: ModelFiles | None = None, knobs: Knobs | None = None) -> str:
-    """The ``vllm serve`` command that a person pastes to run what they tuned.
+    """The ``vllm serve`` command that a person pastes to run what they tuned; keys in ``extra_args`` are hidden.
 
     Args:
         config: start-up fields.
@@ -141,6 +142,7 @@ def serve_command(config: EngineConfig, model: ModelFiles | None = None, knobs: 
         config = config.replace(
             max_num_batched_tokens=knobs.budget, max_num_seqs=min(config.max_num_seqs, knobs.max_running)
         )
+    config = config.replace(extra_args=tuple(arguments(config.extra_args)))
     path, load_format = (str(model.path), model.load_format) if model else (config.model, "auto")
     argv = ["vllm", "serve", path, *flags(config, load_format)]
     if knobs is not None and knobs.chunk:

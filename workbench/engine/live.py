@@ -26,7 +26,7 @@ from workbench.engine.protocol import Label, Progress, State
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.models import ModelFiles, resolve_model
 from workbench.proc import Identity, identity, is_same
-from workbench.redact import arguments, redact
+from workbench.redact import redact
 from workbench.trace import Sink
 from workbench.workload.request import Workload
 
@@ -188,9 +188,7 @@ class LiveEngine:
             "vllm": "=".join(installed_vllm() or ("vllm", "not installed")),
             "engine_pid": self.pid,
             "engine_argv": self.argv,
-            "serve_command": command.serve_command(
-                self.config.replace(extra_args=tuple(arguments(self.config.extra_args))), self.model, self._knobs
-            ),
+            "serve_command": command.serve_command(self.config, self.model, self._knobs),
             "startup_s": self.startup_s,
             "config": self.config.model_dump(mode="json"),
             "model_origin": self.model.origin if self.model else None,

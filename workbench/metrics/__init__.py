@@ -14,7 +14,17 @@ steps.py      activation memory against tokens in the step; prefill steps of eac
 from workbench.metrics.gaps import gaps
 from workbench.metrics.requests import request_metrics
 from workbench.metrics.stalls import CAUSES, stalls
-from workbench.metrics.steps import MemoryFit, memory_fit, prefill_steps
+from workbench.metrics.steps import MemoryFit, memory_fit, pooled, prefill_steps
 from workbench.metrics.summary import summary
 
-__all__ = ["CAUSES", "MemoryFit", "gaps", "memory_fit", "prefill_steps", "request_metrics", "stalls", "summary"]
+__all__ = [
+    "CAUSES",
+    "MemoryFit",
+    "gaps",
+    "memory_fit",
+    "pooled",
+    "prefill_steps",
+    "request_metrics",
+    "stalls",
+    "summary",
+]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from scipy.special import stdtrit
 
 from workbench.trace import Trace, floats
@@ -38,6 +40,13 @@ class MemoryFit:
     def bytes_at(self, tokens: float) -> float:
         """Peak that the fit expects in a step of that many tokens."""
         return float(np.exp(self.intercept) * tokens**self.exponent)
+
+
+def pooled(traces: Iterable[Trace]) -> Trace:
+    """The first trace with the steps of all, for a fit over several runs of one engine."""
+    first, *others = traces
+    steps = pa.concat_tables([first.tables["steps"], *(trace.tables["steps"] for trace in others)])
+    return Trace({**first.tables, "steps": steps}, first.meta)
 
 
 def memory_fit(trace: Trace, *, min_tokens: int = 64) -> MemoryFit | None:

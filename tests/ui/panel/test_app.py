@@ -14,18 +14,13 @@ from workbench.workload.request import Request, Workload
 SHORT = Workload((Request("chat-0", "chat", 0, 0.0, (1, 2, 3), 3),))
 
 
-class Dropping:
-    def make(self, tokens, output_tokens):
-        return Request(f"dropped-{tokens}", "long", 0, 0.0, (1,) * tokens, output_tokens)
-
-
 @pytest.fixture
-def bench(tmp_path, fake_engine, monkeypatch):
+def bench(tmp_path, fake_engine, fake_drops, monkeypatch):
     bench = Workbench(runs=tmp_path)
     bench.engine = fake_engine(config=bench.config)
     bench.engine.state = "new"
     bench.engine.knobs = bench.config.envelope.defaults
-    bench._drops = Dropping()
+    bench._drops = fake_drops
     monkeypatch.setattr(bench, "start", lambda progress=None: bench.engine.start(progress))
     monkeypatch.setattr(bench, "_workload", lambda *_: SHORT)
     monkeypatch.setattr(bench._memory, "sources", lambda _pid: [])

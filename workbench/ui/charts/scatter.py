@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import altair as alt
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from workbench.metrics import MemoryFit, memory_fit
+from workbench.metrics import MemoryFit, memory_fit, pooled
 from workbench.trace import Trace
 from workbench.ui.charts.data import MIB, decimate, timeline
 from workbench.ui.charts.memory import MISSING
@@ -117,8 +116,4 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
 
 def _fit(traces: Mapping[str, Trace]) -> MemoryFit | None:
     """One fit through the steps of all runs."""
-    if not traces:
-        return None
-    first = next(iter(traces.values()))
-    pooled = pa.concat_tables([trace.tables["steps"] for trace in traces.values()])
-    return memory_fit(Trace({**first.tables, "steps": pooled}))
+    return memory_fit(pooled(traces.values())) if traces else None
