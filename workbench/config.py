@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from workbench.errors import ConfigError, EnvelopeError, InputError
 
-PolicyName = Literal["chunked", "monolithic", "decode_first"]
-POLICIES: tuple[PolicyName, ...] = ("chunked", "monolithic", "decode_first")
+PolicyName = Literal["chunked", "monolithic", "decode_first", "priority", "qos", "target_gap"]
+POLICIES: tuple[PolicyName, ...] = ("chunked", "monolithic", "decode_first", "priority", "qos", "target_gap")
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -235,7 +235,9 @@ class Knobs(Frozen):
     policy: PolicyName = Field(
         "chunked",
         description="chunked: stock chunked prefill. monolithic: whole prompts only. "
-        "decode_first: prefill waits while any decode runs.",
+        "decode_first: prefill waits while any decode runs. priority: vLLM's own priority order. "
+        "qos: classes 0 VIP, 1 normal, 2 offline; a VIP overtakes and is never preempted. "
+        "target_gap: sizes each step's prefill so that the predicted step stays under a target.",
         json_schema_extra={"label": "policy"},
     )
     prefill_every: int = Field(
@@ -243,6 +245,36 @@ class Knobs(Frozen):
         ge=0,
         description="decode_first only: let prefill in on every N-th step; 0 never does while a decode runs.",
         json_schema_extra={"unit": "steps", "label": "prefill every"},
+    )
+    target_gap_ms: float = Field(
+        200.0,
+        gt=0,
+        description="target_gap only: longest predicted step.",
+        json_schema_extra={"unit": "ms", "label": "target gap"},
+    )
+    aging_s: float = Field(
+        30.0,
+        ge=0,
+        description="qos only: an offline request that has waited this long counts as normal; 0 never does.",
+        json_schema_extra={"unit": "s", "label": "aging"},
+    )
+    watermark: float = Field(
+        0.0,
+        ge=0,
+        le=0.5,
+        description="Share of KV blocks kept free when a waiting request is let in, for those that run to grow into.",
+        json_schema_extra={"label": "watermark"},
+    )
+    reserve_full: bool = Field(
+        True,
+        description="Let a request in only when KV blocks for its whole prompt are free; off lets it in for its first "
+        "chunk, and the pool may thrash.",
+        json_schema_extra={"label": "reserve whole prompt"},
+    )
+    prefix_cache: bool = Field(
+        True,
+        description="New requests look up the prefix cache; needs an engine started with prefix caching.",
+        json_schema_extra={"label": "prefix cache"},
     )
 
 

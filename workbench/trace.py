@@ -72,6 +72,7 @@ TABLES: dict[str, pa.Schema] = {
             "revision": _I,  # knob revision in force
             "schedule_us": pa.float32(),  # time inside vLLM's own schedule()
             "probe_us": pa.float32(),  # what our probe added to the step
+            "predicted_ms": pa.float32(),  # what the policy expected from start to end, where it predicts
             "memory_before_bytes": _I,
             "memory_peak_bytes": _I,
             "memory_after_bytes": _I,
@@ -89,6 +90,8 @@ TABLES: dict[str, pa.Schema] = {
             "emitted": _N,  # output tokens that the step made for it
         }
     ),
+    # One row each time the client's event loop ran late: what arrived meanwhile was read late, not sent late.
+    "client": pa.schema({"t_s": _S, "late_s": _S}),  # t_s: when it noticed
     "memory": pa.schema({"t_s": _S, "source": _TEXT, "bytes": _I, "note": _TEXT}),
     "knobs": pa.schema(
         {
@@ -101,6 +104,11 @@ TABLES: dict[str, pa.Schema] = {
             "max_running": _N,
             "policy": _TEXT,
             "prefill_every": _N,
+            "target_gap_ms": _S,
+            "aging_s": _S,
+            "watermark": _S,
+            "reserve_full": _B,
+            "prefix_cache": _B,
         }
     ),
 }

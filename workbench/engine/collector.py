@@ -185,6 +185,7 @@ class Collector:
             "revision": step.revision,
             "schedule_us": step.schedule_us,
             "probe_us": step.probe_us + (work.probe_us if work else 0.0),
+            "predicted_ms": step.predicted_ms,
         }
         if work is not None:
             row |= {

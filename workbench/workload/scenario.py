@@ -36,6 +36,11 @@ class Setting(Frozen):
     max_running: int | None = Field(None, description="Most requests running at once.")
     policy: PolicyName | None = Field(None, description="Scheduling policy.")
     prefill_every: int | None = Field(None, description="decode_first only: let prefill in on every N-th step.")
+    target_gap_ms: float | None = Field(None, description="target_gap only: longest predicted step.")
+    aging_s: float | None = Field(None, description="qos only: wait after which an offline request counts as normal.")
+    watermark: float | None = Field(None, description="Share of KV blocks kept free when a request is let in.")
+    reserve_full: bool | None = Field(None, description="Let a request in only when its whole prompt fits.")
+    prefix_cache: bool | None = Field(None, description="New requests look up the prefix cache.")
 
     @classmethod
     def of(cls, knobs: Mapping[str, Any]) -> Self:

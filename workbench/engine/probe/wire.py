@@ -57,6 +57,7 @@ class Step(msgspec.Struct, array_like=True, tag="step"):
     probe_us: float = 0.0  # the probe's own time in the scheduler, where the step had to wait for it
     work: Work | None = None  # of the rank whose output vLLM takes
     dropped: int = 0  # records dropped so far because the queue was full
+    predicted_ms: float | None = None  # what the policy expected the step to take, where it predicts
 
 
 class SchedulerHello(msgspec.Struct, array_like=True, tag="scheduler"):
@@ -101,6 +102,12 @@ class KnobChange(msgspec.Struct, array_like=True, frozen=True, tag="knobs"):
     max_running: int
     policy: str
     prefill_every: int = 0
+    target_gap_ms: float = 200.0
+    aging_s: float = 30.0
+    watermark: float = 0.0
+    reserve_full: bool = True
+    prefix_cache: bool = True
+    cache_resets: int = 0  # how often the prefix cache was to be emptied since the engine started
 
 
 class KnobReply(msgspec.Struct, array_like=True, tag="reply"):
