@@ -28,8 +28,17 @@ setup:
 demo: setup
 	@$(BIN)/workbench demo --out runs/demo $(ARGS)
 
+# All tests in two parts: those that only compute, on every core; then those with an engine or a browser, one by one.
+# A test that fails is run once more, and named among the reruns: a machine with two cores now and then leaves a process
+# standing for seconds.
+PYTEST := $(BIN)/python -m pytest --reruns 1 --reruns-delay 2
 test: setup
+ifdef ARGS
 	@$(BIN)/python -m pytest $(ARGS)
+else
+	@status=0; $(PYTEST) -n auto --dist loadfile -m "not live and not browser" || status=1; \
+	$(PYTEST) -m "live or browser" || status=1; exit $$status
+endif
 
 lint: setup
 	$(BIN)/ruff check .

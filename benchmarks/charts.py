@@ -3,7 +3,8 @@
 Four charts, ten pushes a second. ``SECONDS`` (60) sets the length, ``SOAK=600`` measures that long, and the growth of
 the browser's heap too. ``RUN=/path/of/a/run`` replays that run; without it one of ``chat_and_long`` is recorded first.
 ``WINDOW_S`` (240) sets the window, ``LIMIT`` (4,000) the most rows of a chart: enough that there are 2,000 points in
-each. Then a live engine is started, its budget turned ``CHANGES`` (20) times, and the page reloaded in mid-run.
+each. Then a live engine is started, its budget turned ``CHANGES`` (20) times, and the page reloaded ``RELOADS`` (5)
+times in mid-run; ``SECONDS=0`` measures that alone.
 """
 
 from __future__ import annotations
@@ -34,24 +35,34 @@ def main() -> None:
     soak = float(os.environ.get("SOAK", "0"))
     seconds = soak or float(os.environ.get("SECONDS", "60"))
     window_s, limit = float(os.environ.get("WINDOW_S", "240")), int(os.environ.get("LIMIT", "4000"))
-    changes = int(os.environ.get("CHANGES", "20"))
+    changes, reloads = int(os.environ.get("CHANGES", "20")), int(os.environ.get("RELOADS", "5"))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        run = Path(os.environ["RUN"]).absolute() if "RUN" in os.environ else _record(folder / "runs")
-        cells = [
-            f"from benchmarks.parts.pushing import Pushing\npushing = Pushing({str(run)!r}, {window_s}, {limit})",
-            "pushing.board",
-        ]
+        run = None
+        if seconds > 0:
+            run = Path(os.environ["RUN"]).absolute() if "RUN" in os.environ else _record(folder / "runs")
         path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")]))
         say("starting JupyterLab and Chromium")
         with Lab(folder / "lab", {"PYTHONPATH": path}) as lab, chromium() as browser:
-            notebook = Notebook(browser, lab, cells)
-            figures = _watch(notebook, seconds, soak=bool(soak))
-            notebook.close()
-            if notebook.complaints:
-                raise SystemExit(f"charts: the page complains: {notebook.complaints[:3]}")
-            figures |= turn(browser, lab, changes) if changes else {}
+            figures = _replayed(browser, lab, run, window_s, limit, seconds, soak=bool(soak)) if run else {}
+            figures |= turn(browser, lab, changes, reloads) if changes or reloads else {}
     answer({"bench": "charts", **figures, "window_s": window_s})
+
+
+def _replayed(
+    browser: Any, lab: Lab, run: Path, window_s: float, limit: int, seconds: float, *, soak: bool
+) -> dict[str, Any]:
+    """Figures of a recorded run on the charts."""
+    cells = [
+        f"from benchmarks.parts.pushing import Pushing\npushing = Pushing({str(run)!r}, {window_s}, {limit})",
+        "pushing.board",
+    ]
+    notebook = Notebook(browser, lab, cells)
+    figures = _watch(notebook, seconds, soak=soak)
+    notebook.close()
+    if notebook.complaints:
+        raise SystemExit(f"charts: the page complains: {notebook.complaints[:3]}")
+    return figures
 
 
 def _record(runs: Path) -> Path:

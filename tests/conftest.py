@@ -2,12 +2,21 @@
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from workbench.config import Envelope, Knobs
 from workbench.errors import EngineDiedError
 from workbench.workload.request import Request
+
+_BROWSER = Path(__file__).parent / "browser"
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if _BROWSER in item.path.parents:
+            item.add_marker("browser")
 
 
 class FakePlaying:

@@ -5,8 +5,13 @@ import signal
 
 import pytest
 
-from workbench import cli
+from workbench import cli, cli_house
 from workbench.engine.live import LiveEngine
+from workbench.errors import EngineDiedError
+from workbench.policy_runs import PolicyRuns
+from workbench.run import RecordedRun
+from workbench.session import Workbench
+from workbench.store import RunWriter
 
 
 @pytest.fixture(autouse=True)
@@ -73,19 +78,49 @@ BAD_CALLS = {
     "start-up field without a value": (["run", "chat_and_long", "--set", "model"], "name=value"),
     "not a number": (["sweep", "chat_and_long", "--budget", "64,many"], "64,many"),
     "a setting outside the envelope": (["sweep", "chat_and_long", "--budget", "64,16384"], "at most 8192"),
+    "unknown knob": (["run", "chat_and_long", "--knob", "polcy=qos"], "did you mean policy"),
+    "knob without a value": (["run", "chat_and_long", "--knob", "policy"], "name=value"),
+    "knob beyond its bound": (["run", "chat_and_long", "--knob", "watermark=0.9"], "less than or equal to 0.5"),
+    "knob above the ceiling": (["run", "chat_and_long", "--knob", "budget=9000"], "at most 8192"),
+    "knob given in two ways": (
+        ["run", "chat_and_long", "--budget", "64", "--knob", "budget=128"],
+        "--budget and --knob budget: got '64 and 128', expected each knob once",
+    ),
+    "several values for one run": (["run", "chat_and_long", "--knob", "budget=64,128"], "use workbench sweep"),
+    "knob of another kind in a sweep": (["sweep", "chat_and_long", "--knob", "reserve_full=on,maybe"], "on,maybe"),
+    "unknown policy to compare": (["policies", "policies", "--policy", "qos,quos"], "quos"),
+    "policy named twice": (["policies", "policies", "--policy", "qos,qos"], "names that differ"),
+    "policy as a knob of all": (["policies", "policies", "--knob", "policy=qos"], "use --policy"),
+    "policy that does not fit": (
+        ["policies", "policies", "--policy", "monolithic", "--knob", "budget=64"],
+        "a budget of at least 1024",
+    ),
+    "seed that is none": (["run", "chat_and_long", "--seed", "-1"], "--seed: got '-1'"),
+    "word where a number belongs": (["run", "chat_and_long", "--budget", "many"], "--budget: got 'many', expected a"),
+    "option without its value": (["run", "chat_and_long", "--budget"], "--budget: got 'nothing', expected a value"),
+    "value for a flag": (["sweep", "chat_and_long", "--restart=3"], "--restart: got '3', expected no value"),
+    "one word too many": (["run", "chat_and_long", "extra"], "command line: got 'extra', expected nothing more"),
+    "no scenario": (["run"], "SCENARIO: got 'nothing', expected a value; see workbench run --help"),
     "unknown run": (["runs", "show", "nope"], "nope"),
     "a run that leads elsewhere": (["runs", "delete", "../../etc"], "../../etc"),
-    "unknown verb": (["frobnicate"], "frobnicate"),
-    "unknown option": (["run", "chat_and_long", "--budgte", "3"], "budgte"),
+    "unknown verb": (["rnu"], "command: got 'rnu', expected one of demo, run, sweep, policies"),
+    "unknown verb of runs": (["runs", "shw"], "expected one of list, show, delete; did you mean show?"),
+    "unknown option": (
+        ["run", "chat_and_long", "--budgte", "3"],
+        "option: got '--budgte', expected an option of workbench run; did you mean --budget?",
+    ),
 }
 
 
 @pytest.mark.parametrize(("args", "says"), BAD_CALLS.values(), ids=BAD_CALLS)
 def test_a_bad_call_is_one_line(workbench, args, says):
-    code, _, err = workbench(*args)
+    code, out, err = workbench(*args)
     assert code == 2
     assert says in err[-1]
-    assert not any("Traceback" in line for line in err)
+    assert (out, len(err)) == ("", 1)
+    assert err[0].startswith("workbench ")
+    assert ": got " in err[0]
+    assert ", expected " in err[0]
 
 
 def test_runs_of_an_empty_folder(workbench):
@@ -107,8 +142,85 @@ def test_doctor_as_json(workbench):
 def test_help_names_every_verb(workbench):
     code, out, _ = workbench("--help")
     assert code == 0
-    for verb in ("demo", "run", "sweep", "runs", "doctor", "reap"):
+    for verb in ("demo", "run", "sweep", "policies", "runs", "doctor", "reap"):
         assert verb in out
+
+
+def test_a_verb_without_its_part_shows_help_and_no_error(workbench):
+    code, out, err = workbench("runs")
+    assert code == 2
+    assert "delete" in out
+    assert err == []
+
+
+class Bench(Workbench):
+    """A workbench that starts nothing; each comparison is the runs it was given."""
+
+    ran, error = [], None
+
+    def start(self, progress=None):
+        return self
+
+    def compare_policies(self, scenario, *, settings, seed, follow):
+        self.compared = PolicyRuns(scenario.name, scenario.slo)
+        self.compared.refused["target_gap"] = "target_gap_ms: got '1', expected at least 30"
+        for setting, run in zip(settings, self.ran, strict=False):
+            self.compared.add(setting, run)
+        self.asked = settings
+        if self.error:
+            raise self.error
+
+
+@pytest.fixture
+def compared(monkeypatch, tmp_path):
+    """Runs of two policies that are on disk, and a workbench that hands them out."""
+    monkeypatch.setattr(cli, "Workbench", Bench)
+    monkeypatch.setattr(Bench, "error", None)
+    runs = []
+    for name in ("chunked", "qos"):
+        writer = RunWriter(tmp_path / name, {"label": "live CPU", "scenario": "policies", "setting": name})
+        writer.rows(
+            "requests",
+            [
+                {"request": "vip-0", "class": "vip", "priority": 0, "prompt_tokens": 8, "planned_s": 0.0}
+                | {"sent_s": 0.0, "first_s": 0.5, "last_s": 0.6, "done_s": 0.6, "output_tokens": 2, "status": "ok"}
+            ],
+        )
+        writer.rows("tokens", [{"request": "vip-0", "index": i, "n": 1, "client_s": 0.5 + 0.1 * i} for i in range(2)])
+        writer.close("complete")
+        runs.append(RecordedRun(tmp_path / name))
+    monkeypatch.setattr(Bench, "ran", runs)
+    return runs
+
+
+def test_policies_are_shown_class_by_class(workbench, compared):
+    code, out, err = workbench("policies", "policies", "--policy", "chunked,qos")
+    assert code == 0
+    rows = [line.split() for line in out.splitlines()]
+    assert ["chunked", "vip", "1", "0.5", "0.5", "100"] in [row[:6] for row in rows]
+    assert any(row[:2] == ["qos", "vip"] for row in rows)
+    assert "policies, live CPU" in out
+    assert "not played: target_gap: target_gap_ms: got '1'" in err[-1]
+
+
+def test_policies_as_json(workbench, compared):
+    code, out, _ = workbench("policies", "policies", "--policy", "chunked,qos", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["scenario"], found["label"], list(found["refused"])) == ("policies", "live CPU", ["target_gap"])
+    assert found["runs"] == {"chunked": str(compared[0].folder), "qos": str(compared[1].folder)}
+    vip = {row["policy"]: row for row in found["rows"] if row["class"] == "vip"}
+    assert vip["qos"]["ttft_p50_s"] == pytest.approx(0.5)
+    assert vip["qos"]["mfu"] is None, "what was not measured is null"
+
+
+def test_an_interrupted_comparison_shows_what_there_is(workbench, compared, monkeypatch):
+    monkeypatch.setattr(Bench, "error", EngineDiedError("the engine died in mid-run: out of memory"))
+    monkeypatch.setattr(Bench, "ran", compared[:1])
+    code, out, err = workbench("policies", "policies", "--policy", "chunked,qos")
+    assert code == 1
+    assert "chunked" in out
+    assert "out of memory" in err[-1]
 
 
 def test_a_demo_that_cannot_be_written_fails_before_an_engine_is_started(workbench, tmp_path):
@@ -120,7 +232,7 @@ def test_a_demo_that_cannot_be_written_fails_before_an_engine_is_started(workben
 
 def test_an_unforeseen_error_is_one_line_too(workbench, monkeypatch):
     monkeypatch.delenv("WORKBENCH_DEBUG", raising=False)
-    monkeypatch.setattr(cli, "list_runs", lambda *_: {}["gone"])
+    monkeypatch.setattr(cli_house, "list_runs", lambda *_: {}["gone"])
     code, _, err = workbench("runs", "list")
     assert code == 1
     assert len(err) == 1

@@ -10,14 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.code import as_code, hide_keys, serve
+from workbench.code import as_code, hide_keys
 from workbench.config import SLO, EngineConfig, Knobs
 from workbench.engine.command import serve_command
-from workbench.models import ModelFiles
 from workbench.presets import presets
 from workbench.redact import HIDDEN
-
-TINY = ModelFiles("tiny-long", "/models/tiny long", None, "dummy", 131072, "made", {})
 
 
 class Played:
@@ -151,22 +148,7 @@ def test_keys_are_shown_nowhere():
         *("--ssl-keyfile", "k.pem"),
     )
     assert hide_keys(config).extra_args == shown
-    for text in (as_code(config), serve(config)):
+    for text in (as_code(config), serve_command(config)):
         assert "abc" not in text
         assert "def" not in text
-    assert shlex.split(serve(config))[-len(shown) :] == list(shown)
-
-
-def test_the_serve_command_is_that_of_the_engine():
-    knobs = Knobs(budget=1024, chunk=512, max_running=16)
-    assert serve(EngineConfig(), TINY, knobs) == serve_command(EngineConfig(), TINY, knobs)
-    assert shlex.split(serve(EngineConfig(), TINY))[:3] == ["vllm", "serve", "/models/tiny long"]
-
-
-def test_a_policy_carries_over_or_is_said_to_be_lost():
-    knobs = EngineConfig().envelope.defaults
-    plain = serve(EngineConfig(), None, knobs)
-    assert serve(EngineConfig(), None, knobs.replace(policy="monolithic")) == f"{plain} --no-enable-chunked-prefill"
-    lost = serve(EngineConfig(), None, knobs.replace(policy="decode_first"))
-    assert lost == f"{plain}  # without the policy decode_first, which stock vLLM does not have"
-    assert shlex.split(lost, comments=True) == shlex.split(plain)
+    assert shlex.split(serve_command(config))[-len(shown) :] == list(shown)

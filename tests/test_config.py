@@ -41,6 +41,10 @@ class Drawing(Frozen):
         (EngineConfig, {"extra_args": ["--seed", 3]}, "extra_args.1", 3, "correct it"),
         (EngineConfig, [1], "EngineConfig", [1], "correct it"),
         (Knobs, {"chunk": 1, "max_running": 1}, "budget", "nothing", "add budget"),
+        (Knobs, {"budget": 1, "max_running": 1, "watermark": 0.51}, "watermark", 0.51, "correct it"),
+        (Knobs, {"budget": 1, "max_running": 1, "target_gap_ms": 0}, "target_gap_ms", 0, "correct it"),
+        (Knobs, {"budget": 1, "max_running": 1, "aging_s": -1}, "aging_s", -1, "correct it"),
+        (Knobs, {"budget": 1, "max_running": 1, "policy": "quos"}, "policy", "quos", "correct it"),
         (SLO, {"gap_ms": float("inf")}, "gap_ms", float("inf"), "correct it"),
         (Drawing, {"promise": {"gap": 1}}, "promise.gap", "gap", "did you mean gap_ms?"),
         (
@@ -121,8 +125,15 @@ ENVELOPE = EngineConfig(max_model_len=4096, max_num_batched_tokens=8192, max_num
 
 
 def test_an_engine_starts_with_everything_at_its_ceiling():
-    assert ENVELOPE.model_dump(exclude={"policies"}) == {"max_budget": 8192, "max_chunk": 4096, "max_running": 32}
+    assert ENVELOPE.model_dump(exclude={"policies"}) == {
+        "max_budget": 8192,
+        "max_chunk": 4096,
+        "max_running": 32,
+        "prefix_caching": False,
+    }
     assert ENVELOPE.defaults == Knobs(budget=8192, chunk=0, max_running=32, policy="chunked", prefill_every=0)
+    own = ("target_gap_ms", "aging_s", "watermark", "reserve_full", "prefix_cache")
+    assert [getattr(ENVELOPE.defaults, name) for name in own] == [200, 30, 0, True, True]
     assert ENVELOPE.check(ENVELOPE.defaults) is not None
 
 
@@ -147,6 +158,10 @@ def test_knobs_outside_the_envelope_are_refused_with_the_bound(change, what, exp
     assert refused.value.exit_code == 2
 
 
+def test_the_envelope_says_whether_there_is_a_prefix_cache():
+    assert EngineConfig(enable_prefix_caching=True).envelope.prefix_caching
+
+
 def test_an_engine_may_know_fewer_policies():
     with pytest.raises(EnvelopeError, match=r"policy: got 'decode_first', expected one of chunked;"):
         ENVELOPE.replace(policies=("chunked",)).check(ENVELOPE.defaults.replace(policy="decode_first"))
@@ -160,6 +175,9 @@ def test_an_engine_may_know_fewer_policies():
         {"budget": 1, "max_running": 1},
         {"budget": 4096, "policy": "monolithic"},
         {"budget": 32, "policy": "decode_first", "prefill_every": 7},
+        {"watermark": 0.5, "aging_s": 0},
+        {"prefix_cache": True},  # without a cache it makes no difference
+        {"policy": "target_gap", "target_gap_ms": 0.1},  # what an engine can do is known only when it has run
     ],
 )
 def test_knobs_on_the_bound_are_taken(change):

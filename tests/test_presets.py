@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.code import serve
 from workbench.config import EngineConfig
+from workbench.engine.command import serve_command
 from workbench.errors import InputError
 from workbench.presets import preset, presets
 from workbench.workload.scenario import load_scenario
 
 
 def test_names_and_texts():
-    assert list(presets()) == ["laptop", "laptop-long", "article", "vllm"]
+    assert list(presets()) == ["laptop", "laptop-long", "thrash", "article", "vllm"]
     for name, one in presets().items():
         assert one.name == name
         assert one.title
@@ -36,8 +36,25 @@ def test_long_context_takes_a_whole_prompt_in_one_step():
     assert config.max_num_batched_tokens >= config.max_model_len  # else the policy monolithic is refused
 
 
+def test_the_thrashing_pool_is_the_engine_of_its_scenario():
+    scenario = load_scenario("thrash")
+    assert preset("thrash").config == scenario.engine_config
+    # 30 layers, 3 KV heads of 64, key and value, two bytes each; blocks of 32 tokens.
+    blocks = (24 << 20) // (30 * 3 * 64 * 2 * 2 * 32)
+    assert blocks == 34
+    longest = -(-512 // 32)
+    assert longest < blocks < 8 * longest, "one request fits, eight do not"
+
+
+def test_most_presets_leave_the_knobs_alone():
+    turned = {name: dict(one.changes) for name, one in presets().items() if one.changes}
+    assert turned == {"thrash": {"reserve_full": False}}
+    for one in presets().values():
+        assert one.knobs == one.config.envelope.defaults.replace(**one.changes)
+
+
 def test_the_article_renders_the_exact_command():
-    assert serve(preset("article").config) == (
+    assert serve_command(preset("article").config) == (
         "vllm serve meta-llama/Llama-3.1-70B-Instruct --dtype bfloat16 --max-model-len 32768 "
         "--max-num-batched-tokens 2048 --max-num-seqs 128 --tensor-parallel-size 4 --pipeline-parallel-size 1 "
         "--block-size 16 --gpu-memory-utilization 0.9 --enable-prefix-caching --scheduling-policy fcfs"
@@ -47,7 +64,7 @@ def test_the_article_renders_the_exact_command():
 def test_an_unknown_name_is_answered_with_a_near_one():
     with pytest.raises(InputError, match="did you mean article"):
         preset("artcle")
-    with pytest.raises(InputError, match=r"laptop, laptop-long, article, vllm; choose one"):
+    with pytest.raises(InputError, match=r"laptop, laptop-long, thrash, article, vllm; choose one"):
         preset("zzz")
 
 

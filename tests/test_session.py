@@ -1,5 +1,7 @@
 """A workbench on an engine that is none (no vLLM in here)."""
 
+import gc
+
 import pytest
 
 from workbench import Workbench
@@ -158,3 +160,63 @@ def test_an_engine_that_died_is_cleared_away_before_it_is_replaced(ready):
     old = ready.engine
     ready.configure(max_num_seqs=8)
     assert old.state == "stopped"
+
+
+def test_a_reset_of_the_prefix_cache_waits_for_no_run_and_gives_the_first_words_again(ready, fake_engine, monkeypatch):
+    ready.engine = fake_engine(config=ready.config.replace(enable_prefix_caching=True))
+    salts, resets = [], []
+    monkeypatch.setattr(ready, "_workload", lambda _scenario, _seed, salt: salts.append(salt) or Workload(()))
+    ready.engine.reset_prefix_cache = lambda: resets.append(len(salts))
+    for _ in range(2):
+        ready.run("shared_prefix")
+        with pytest.raises(EngineError, match="prefix cache: got a reset in mid-run"):
+            ready.reset_prefix_cache()
+        assert ready.stop_load(10)
+    ready.reset_prefix_cache()
+    ready.run("shared_prefix")
+    assert resets == [2]
+    assert salts == [0, 1, 0]
+
+
+def test_what_is_known_of_model_and_machine_stands_in_each_run(ready):
+    ready._compute = {"architecture": None, "peak": {"flops_per_s": 1e9, "source": "made up"}}
+    ready.drop_long(500)
+    assert ready.stop_load(10)
+    assert ready.current_run.meta["compute"] == ready._compute
+    ready.stop()
+    assert ready._compute is None
+
+
+def test_compute_facts_are_found_once_the_engine_is_up(tmp_path, fake_engine, monkeypatch):
+    bench, asked = Workbench(runs=tmp_path, tensor_parallel_size=2), []
+    bench.engine = fake_engine(config=bench.config)
+    bench.engine.state = "new"
+    monkeypatch.setattr("workbench.session.installed_device", lambda _: "cpu")
+    monkeypatch.setattr(bench._memory, "engine_is_up", lambda _before: None)
+
+    def facts(model, label, *, devices):
+        asked.append((bench.engine.state, model, label, devices))
+        return {"peak": None}
+
+    monkeypatch.setattr("workbench.session.compute_facts", facts)
+    assert bench.start()._compute == {"peak": None}
+    assert asked == [("ready", None, "live CPU", 2)]
+
+
+def test_the_current_workbench_is_the_one_that_was_started_last(tmp_path, fake_engine):
+    first, second = (Workbench(runs=tmp_path) for _ in range(2))
+    for bench in (first, second):
+        bench.engine = fake_engine(config=bench.config)
+    assert Workbench.current() not in (first, second), "making one is not starting it"
+    first.start()
+    assert Workbench.current() is first
+    with second.start():
+        assert Workbench.current() is second
+        with first:
+            pass
+        assert Workbench.current() is second, "another one was left"
+    assert Workbench.current() is None
+    first.start()
+    del first, bench
+    gc.collect()
+    assert Workbench.current() is None, "it is not kept alive"

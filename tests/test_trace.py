@@ -35,7 +35,8 @@ def test_table_of_fills_left_out_columns_with_null_and_refuses_unknown_ones():
 
 
 def test_trace_gives_data_frames():
-    trace = Trace({name: schema.empty_table() for name, schema in TABLES.items()})
+    trace = Trace.empty({"label": "nothing"})
+    assert trace.meta == {"label": "nothing"}
     for name, schema in TABLES.items():
         assert list(getattr(trace, name).columns) == schema.names
 

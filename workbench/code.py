@@ -1,4 +1,4 @@
-"""What is on screen as text to paste: Python that does the same, and the plain ``vllm serve``."""
+"""What is on screen as Python to paste; as ``vllm serve`` it is :func:`workbench.engine.command.serve_command`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from workbench.config import SLO, EngineConfig, Frozen, Knobs
-from workbench.engine.command import serve_command
-from workbench.models import ModelFiles
 from workbench.redact import arguments
 
 _LINE = 88  # Black's
@@ -44,20 +42,6 @@ def as_code(
         lines += [_call("run = wb.run", [*play, *(["slo=wb.slo"] if slo is not None else [])]), "run.wait()"]
         lines.append("print(run.kpis)")
     return "\n".join([*imports, "", *lines, "wb.stop()", ""])
-
-
-def serve(config: EngineConfig, model: ModelFiles | None = None, knobs: Knobs | None = None) -> str:
-    """The ``vllm serve`` command with the knobs made permanent.
-
-    A policy that stock vLLM does not have is named in a comment behind it.
-    See :func:`workbench.engine.command.serve_command`.
-    """
-    line = serve_command(config, model, knobs)
-    if knobs is None or knobs.policy == "chunked":
-        return line
-    if knobs.policy == "monolithic":
-        return f"{line} --no-enable-chunked-prefill"
-    return f"{line}  # without the policy {knobs.policy}, which stock vLLM does not have"
 
 
 def hide_keys(config: EngineConfig) -> EngineConfig:

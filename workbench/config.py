@@ -6,27 +6,15 @@ is what a running engine allows its knobs, and ``SLO`` is the promise that stall
 
 from __future__ import annotations
 
-import difflib
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from workbench.errors import ConfigError, EnvelopeError, InputError
+from workbench.errors import ConfigError
+from workbench.frozen import Frozen, parse
+from workbench.knobs import POLICIES, Envelope, Knobs, PolicyName
 
-PolicyName = Literal["chunked", "monolithic", "decode_first", "priority", "qos", "target_gap"]
-POLICIES: tuple[PolicyName, ...] = ("chunked", "monolithic", "decode_first", "priority", "qos", "target_gap")
-
-M = TypeVar("M", bound=BaseModel)
-
-
-class Frozen(BaseModel):
-    """Base of all configurations: immutable, and strict about unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
-
-    def replace(self, **changes: Any) -> Self:
-        """Return a copy with some fields changed; the copy is checked as if it was built anew."""
-        return parse(type(self), self.model_dump(by_alias=True) | changes)
+__all__ = ["POLICIES", "SLO", "EngineConfig", "Envelope", "Frozen", "Knobs", "PolicyName", "parse"]
 
 
 def _flag(name: str | None, unit: str = "") -> dict[str, Any]:
@@ -126,7 +114,9 @@ class EngineConfig(Frozen):
         json_schema_extra=_flag("--enforce-eager"),
     )
     scheduling_policy: Literal["fcfs", "priority"] = Field(
-        "fcfs", description="Order of vLLM's own waiting queue.", json_schema_extra=_flag("--scheduling-policy")
+        "fcfs",
+        description="Order of vLLM's own waiting queue; the hot policy priority needs no such start.",
+        json_schema_extra=_flag("--scheduling-policy"),
     )
     distributed_executor_backend: Literal["mp", "ray"] | None = Field(
         None,
@@ -158,124 +148,11 @@ class EngineConfig(Frozen):
     def envelope(self) -> Envelope:
         """What the hot knobs of an engine started with this configuration may be set to."""
         return Envelope(
-            max_budget=self.max_num_batched_tokens, max_chunk=self.max_model_len, max_running=self.max_num_seqs
+            max_budget=self.max_num_batched_tokens,
+            max_chunk=self.max_model_len,
+            max_running=self.max_num_seqs,
+            prefix_caching=self.enable_prefix_caching,
         )
-
-
-class Envelope(Frozen):
-    """Bounds of the hot knobs, fixed when the engine starts."""
-
-    max_budget: int = Field(ge=1, description="Start-up max_num_batched_tokens.")
-    max_chunk: int = Field(ge=1, description="Start-up max_model_len.")
-    max_running: int = Field(ge=1, description="Start-up max_num_seqs.")
-    policies: tuple[PolicyName, ...] = Field(POLICIES, description="Policies that the engine knows.")
-
-    @property
-    def defaults(self) -> Knobs:
-        """The knobs that a freshly started engine has: everything at its ceiling, stock chunked prefill."""
-        return Knobs(budget=self.max_budget, chunk=0, max_running=self.max_running)
-
-    def check(self, knobs: Knobs) -> Knobs:
-        """Return ``knobs`` if they fit.
-
-        Raises:
-            EnvelopeError: a knob is above its bound, or two knobs clash; the message carries the envelope.
-        """
-        rules = (
-            ("budget", knobs.budget, self.max_budget, "the start-up max_num_batched_tokens"),
-            ("chunk", knobs.chunk, self.max_chunk, "the start-up max_model_len"),
-            ("max_running", knobs.max_running, self.max_running, "the start-up max_num_seqs"),
-        )
-        for name, value, bound, source in rules:
-            if value > bound:
-                raise EnvelopeError(
-                    name,
-                    value,
-                    f"at most {bound} ({source})",
-                    f"choose {bound} or less, or restart with a larger ceiling",
-                )
-        if knobs.policy not in self.policies:
-            raise EnvelopeError("policy", knobs.policy, f"one of {', '.join(self.policies)}", "choose one of these")
-        if knobs.budget < knobs.max_running:
-            raise EnvelopeError(
-                "budget and max_running",
-                f"{knobs.budget} < {knobs.max_running}",
-                "a budget of at least one token per running request",
-                f"raise budget to {knobs.max_running} or lower max_running",
-            )
-        if knobs.policy == "monolithic" and knobs.budget < self.max_chunk:
-            raise EnvelopeError(
-                "policy and budget",
-                f"monolithic with budget {knobs.budget}",
-                f"a budget of at least {self.max_chunk} (max_model_len), since a longer prompt would wait for ever",
-                "raise budget, restart with a smaller max_model_len, or use chunked",
-            )
-        return knobs
-
-
-class Knobs(Frozen):
-    """Hot knobs: a change acts on the next scheduler step of the running engine."""
-
-    budget: int = Field(
-        ge=1,
-        description="Token budget: most tokens in one step.",
-        json_schema_extra={"unit": "tokens", "label": "budget"},
-    )
-    chunk: int = Field(
-        0,
-        ge=0,
-        description="Most prefill tokens of one request in one step while other requests are there; 0 is off.",
-        json_schema_extra={"unit": "tokens", "label": "chunk"},
-    )
-    max_running: int = Field(
-        ge=1,
-        description="Most requests running at once.",
-        json_schema_extra={"unit": "requests", "label": "running cap"},
-    )
-    policy: PolicyName = Field(
-        "chunked",
-        description="chunked: stock chunked prefill. monolithic: whole prompts only. "
-        "decode_first: prefill waits while any decode runs. priority: vLLM's own priority order. "
-        "qos: classes 0 VIP, 1 normal, 2 offline; a VIP overtakes and is never preempted. "
-        "target_gap: sizes each step's prefill so that the predicted step stays under a target.",
-        json_schema_extra={"label": "policy"},
-    )
-    prefill_every: int = Field(
-        0,
-        ge=0,
-        description="decode_first only: let prefill in on every N-th step; 0 never does while a decode runs.",
-        json_schema_extra={"unit": "steps", "label": "prefill every"},
-    )
-    target_gap_ms: float = Field(
-        200.0,
-        gt=0,
-        description="target_gap only: longest predicted step.",
-        json_schema_extra={"unit": "ms", "label": "target gap"},
-    )
-    aging_s: float = Field(
-        30.0,
-        ge=0,
-        description="qos only: an offline request that has waited this long counts as normal; 0 never does.",
-        json_schema_extra={"unit": "s", "label": "aging"},
-    )
-    watermark: float = Field(
-        0.0,
-        ge=0,
-        le=0.5,
-        description="Share of KV blocks kept free when a waiting request is let in, for those that run to grow into.",
-        json_schema_extra={"label": "watermark"},
-    )
-    reserve_full: bool = Field(
-        True,
-        description="Let a request in only when KV blocks for its whole prompt are free; off lets it in for its first "
-        "chunk, and the pool may thrash.",
-        json_schema_extra={"label": "reserve whole prompt"},
-    )
-    prefix_cache: bool = Field(
-        True,
-        description="New requests look up the prefix cache; needs an engine started with prefix caching.",
-        json_schema_extra={"label": "prefix cache"},
-    )
 
 
 class SLO(Frozen):
@@ -292,69 +169,3 @@ class SLO(Frozen):
         description="Which percentile of a request's gaps must meet gap_ms; 100 is the worst gap.",
         json_schema_extra={"unit": "%"},
     )
-
-
-def parse(model: type[M], data: Any, *, where: str = "", error: type[InputError] = ConfigError) -> M:
-    """Build a configuration from plain data.
-
-    Args:
-        model: the configuration class.
-        data: a mapping, such as a loaded YAML document.
-        where: prefix of the field's name in an error, such as a file's name.
-        error: the class of error to raise.
-
-    Raises:
-        InputError: one line that names the first bad field, its value, what was expected and what to do.
-    """
-    try:
-        return model.model_validate(data)
-    except ValidationError as bad:
-        raise _explain(model, bad, where, error) from None
-    except InputError as clash:  # of a rule about several fields
-        what = f"{where}: {clash.what}" if where else clash.what
-        raise error(what, clash.value, clash.expected, clash.fix) from None
-
-
-def _explain(model: type[BaseModel], bad: ValidationError, where: str, error: type[InputError]) -> InputError:
-    # A name that is not known explains one that is missing, so it goes first.
-    first = min(bad.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-    path = ".".join(str(part) for part in first["loc"]) or model.__name__
-    what = f"{where}: {path}" if where else path
-    if first["type"] == "extra_forbidden":
-        name = str(first["loc"][-1])
-        known = sorted(_fields_at(model, first["loc"][:-1]))
-        near = difflib.get_close_matches(name, known, 1)
-        fix = f"did you mean {near[0]}?" if near else "remove it"
-        return error(what, name, f"a known field ({', '.join(known)})", fix)
-    if first["type"] == "missing":
-        return error(what, "nothing", "a value", f"add {first['loc'][-1]}")
-    expected = first["msg"].replace("Input should be ", "").replace("Value error, ", "")
-    return error(what, first["input"], expected, "correct it")
-
-
-def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> set[str]:
-    """Names of the fields of the model that ``path`` leads to, as a file would spell them."""
-    here: Any = model.model_json_schema(by_alias=True)
-    root = here
-    for part in path:
-        here = _resolve(root, here)
-        if isinstance(part, int):
-            here = here.get("items", {})
-        elif part in here.get("properties", {}):
-            here = here["properties"][part]
-        else:  # a tag of a discriminated union
-            options = here.get("oneOf") or here.get("anyOf") or []
-            named = [_resolve(root, o) for o in options]
-            here = next((o for o in named if o.get("properties", {}).get("kind", {}).get("const") == part), here)
-    return set(_resolve(root, here).get("properties", {}))
-
-
-def _resolve(root: Any, node: Any) -> Any:
-    """Follow ``$ref`` and single-member ``allOf``/``anyOf`` down to a schema with properties."""
-    while True:
-        if "$ref" in node:
-            node = root["$defs"][node["$ref"].rsplit("/", 1)[-1]]
-        elif len([o for o in node.get("anyOf", []) if o.get("type") != "null"]) == 1:
-            node = next(o for o in node["anyOf"] if o.get("type") != "null")
-        else:
-            return node

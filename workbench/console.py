@@ -26,6 +26,19 @@ _SHORT = {
     "stalls": "stalls",
     "peak_activation_mib": "peak MiB",
 }
+_CLASS_COLUMNS = {
+    "requests": "requests",
+    "ttft_p50_s": "TTFT P50 s",
+    "ttft_p99_s": "P99",
+    "gap_p50_ms": "gap P50 ms",
+    "gap_p99_ms": "P99",
+    "gap_max_ms": "max",
+    "stalls": "stalls",
+    "goodput_per_s": "goodput /s",
+    "preemptions": "preempted",
+    "recomputed_tokens": "computed twice",
+    "mfu": "MFU",
+}
 
 err = Console(stderr=True)
 out = Console() if Console().is_terminal else Console(width=_PIPE_WIDTH)
@@ -73,15 +86,36 @@ def settings_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
     table = Table(
         title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
     )
-    table.add_column("budget / chunk / policy", no_wrap=True)
     figures = [column for column in COLUMNS if column.key in _SHORT]
     knobs = [column for column in COLUMNS if column.key in ("budget", "chunk", "policy")]
     knobs.sort(key=lambda column: ("budget", "chunk", "policy").index(column.key))
+    names = [" / ".join(column.text(row.get(column.key)) for column in knobs) for row in rows]
+    differ = len(set(names)) == len(names)  # else they differ in other knobs, which a setting's name tells
+    table.add_column("budget / chunk / policy" if differ else "setting", no_wrap=True)
     for column in figures:
         table.add_column(_SHORT[column.key], justify="right", no_wrap=True)
+    for row, name in zip(rows, names, strict=True):
+        table.add_row(
+            name if differ else str(row.get("setting")), *(column.text(row.get(column.key)) for column in figures)
+        )
+    return table
+
+
+def classes_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """The table of a comparison of policies: one row a class under each policy, in 120 columns of text."""
+    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
+    table.add_column("policy", no_wrap=True)
+    table.add_column("class", no_wrap=True)
+    for heading in _CLASS_COLUMNS.values():
+        table.add_column(heading, justify="right")
+    before = None
     for row in rows:
-        setting = " / ".join(column.text(row.get(column.key)) for column in knobs)
-        table.add_row(setting, *(column.text(row.get(column.key)) for column in figures))
+        policy = row["policy"]
+        if before not in (None, policy):
+            table.add_section()
+        figures = (cell(row.get(column)) for column in _CLASS_COLUMNS)
+        table.add_row("" if policy == before else str(policy), str(row["class"]), *figures)
+        before = policy
     return table
 
 

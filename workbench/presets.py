@@ -1,14 +1,14 @@
-"""Whole start-up configurations by name: to fill the panel with, to start from in code, to paste as ``vllm serve``."""
+"""Whole start-up configurations by name, some with hot knobs: for the panel, for code, to paste as ``vllm serve``."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from workbench.config import EngineConfig, parse
+from workbench.config import EngineConfig, Knobs, parse
 from workbench.errors import InputError
 
 
@@ -21,17 +21,25 @@ class Preset:
         title: for a list.
         description: what it is for, and where its numbers come from.
         fields: fields of :class:`workbench.config.EngineConfig`; what is left out is as by default.
+        changes: hot knobs to turn once the engine runs, for :meth:`workbench.Workbench.knobs`; most need none.
     """
 
     name: str
     title: str
     description: str
     fields: Mapping[str, Any]
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def config(self) -> EngineConfig:
         """The configuration."""
         return parse(EngineConfig, dict(self.fields), where=f"preset {self.name}")
+
+    @property
+    def knobs(self) -> Knobs:
+        """All knobs that its engine is to run under."""
+        envelope = self.config.envelope
+        return envelope.check(envelope.defaults.replace(**self.changes))
 
 
 _PRESETS = (
@@ -52,6 +60,23 @@ _PRESETS = (
         MappingProxyType(
             {"model": "tiny-long", "max_model_len": 32768, "max_num_batched_tokens": 32768, "max_num_seqs": 32}
         ),
+    ),
+    Preset(
+        "thrash",
+        "thrashing KV pool",
+        "A KV pool of about 33 blocks of 32 tokens (SmolLM2 keeps 23,040 bytes a token), too small for eight requests. "
+        "The knob reserve_full goes off, so that they take the blocks from each other; on, it would hide that.",
+        MappingProxyType(
+            {
+                "model": "smollm2",
+                "max_model_len": 512,
+                "max_num_batched_tokens": 512,
+                "max_num_seqs": 8,
+                "block_size": 32,
+                "kv_cache_mib": 24,
+            }
+        ),
+        MappingProxyType({"reserve_full": False}),
     ),
     Preset(
         "article",

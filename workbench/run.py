@@ -124,8 +124,28 @@ class RecordedRun:
 
     @property
     def stalls(self) -> pd.DataFrame:
-        """Every gap above the SLO, with its cause."""
+        """Every gap above the SLO, with its cause, and the step and the request behind it."""
         return metrics.stalls(self.trace, self.slo)
+
+    @property
+    def classes(self) -> pd.DataFrame:
+        """One row a class of traffic, the most urgent first: TTFT, gaps, goodput, preemptions."""
+        return metrics.by_class(self.trace, self.slo)
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """One row a phase of a request: queued, prefill, decode, preempted, recompute."""
+        return metrics.phases(self.trace)
+
+    @property
+    def preemptions(self) -> pd.DataFrame:
+        """One row a preemption: who lost how many tokens of KV, and when it was back."""
+        return metrics.preemptions(self.trace)
+
+    @property
+    def mfu(self) -> pd.DataFrame:
+        """One row a step: FLOPs, time and the share of the peak; empty where model or peak is not known."""
+        return metrics.mfu(self.trace)
 
 
 class Run(RecordedRun):

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Mapping, Sequence
+import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pandas as pd
 
 from workbench import code, handover
+from workbench.compute import compute_facts
 from workbench.config import SLO, EngineConfig, Knobs, parse
-from workbench.engine.command import installed_device
+from workbench.engine.command import installed_device, serve_command
 from workbench.engine.live import LiveEngine
 from workbench.engine.probe.compat import installed_vllm
 from workbench.engine.protocol import Progress
-from workbench.errors import EngineError, EngineStartError, EnvelopeError, InputError, WorkbenchError
-from workbench.machine import machine_facts, package_versions
-from workbench.run import Change, RecordedRun, Run
-from workbench.store import new_run_folder, prepare_root
-from workbench.telemetry import EngineMemory
+from workbench.errors import EngineError, EngineStartError, EnvelopeError, WorkbenchError
+from workbench.plays import Plays
+from workbench.run import RecordedRun, Run
+from workbench.store import prepare_root
 from workbench.workload.drops import Drops
-from workbench.workload.request import Request, Workload
-from workbench.workload.scenario import Scenario, Setting, build_workload, load_scenario
+from workbench.workload.scenario import Scenario, load_scenario
 
 if TYPE_CHECKING:
     from workbench.ui.panel.app import Panel
 
 
-class Workbench:
+class Workbench(Plays):
     """One engine to turn the knobs of.
 
     Args:
@@ -43,33 +41,24 @@ class Workbench:
         ConfigError: a field is wrong, or two clash.
     """
 
+    _latest: ClassVar[weakref.ref[Workbench] | None] = None
+
     def __init__(
         self, model: str = "smollm2", *, runs: Path | str | None = None, slo: SLO | None = None, **start_up: Any
     ) -> None:
-        self.slo = slo or SLO()
-        self.engine = LiveEngine(parse(EngineConfig, {"model": model, **start_up}))
-        self._root = Path(runs) if runs is not None else None
-        self._run: Run | None = None
-        self._plays = itertools.count()
-        self._built: tuple[tuple[Scenario, int | None, int, Path], Workload] | None = None
-        self._drops: Drops | None = None  # while an engine is up
-        self._memory = EngineMemory()
+        engine = LiveEngine(parse(EngineConfig, {"model": model, **start_up}))
+        super().__init__(engine, Path(runs) if runs is not None else None, slo or SLO())
         self._stops = 0
+
+    @classmethod
+    def current(cls) -> Workbench | None:
+        """The workbench that was started or shown last in this kernel; none if there is none, or it was left."""
+        return cls._latest() if cls._latest is not None else None
 
     @property
     def config(self) -> EngineConfig:
         """Start-up fields; :meth:`configure` changes them."""
         return self.engine.config
-
-    @property
-    def current_run(self) -> Run | None:
-        """The run that is going on, or the last one; none if nothing was played yet."""
-        return self._run
-
-    @property
-    def playing(self) -> bool:
-        """Whether a run is going on."""
-        return self._run is not None and not self._run.done
 
     @classmethod
     def of(cls, scenario: Scenario, *, runs: Path | str | None = None, **start_up: Any) -> Self:
@@ -96,6 +85,8 @@ class Workbench:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        if self.current() is self:
+            Workbench._latest = None
 
     def configure(self, **start_up: Any) -> EngineConfig:
         """Change start-up fields while no engine runs; the next start uses them.
@@ -128,6 +119,7 @@ class Workbench:
             EngineStartError: it did not come up.
             StoreError: runs could not be written.
         """
+        Workbench._latest = weakref.ref(self)
         if self.engine.state == "ready":
             return self
         stops = self._stops
@@ -137,6 +129,9 @@ class Workbench:
             raise EngineStartError("the start was stopped")
         self.engine.start(progress)
         self._memory.engine_is_up(before)
+        config = self.config
+        devices = config.tensor_parallel_size * config.pipeline_parallel_size
+        self._compute = compute_facts(self.engine.model, self.engine.label, devices=devices)
         if self.engine.model is not None and self.engine.model.tokenizer_path is not None:
             self._drops = Drops(self.engine.model.tokenizer_path, self.config.max_model_len)
         return self
@@ -151,7 +146,7 @@ class Workbench:
         if run is not None:
             with contextlib.suppress(WorkbenchError):
                 run.wait(10.0)
-        self._drops = None
+        self._drops = self._compute = None
         self._memory.close()
 
     def knobs(self, **changes: Any) -> int:
@@ -168,93 +163,6 @@ class Workbench:
             EngineError: the engine does not run.
         """
         return self.engine.set_knobs(parse(Knobs, self.engine.knobs.model_dump() | changes, error=EnvelopeError))
-
-    def run(
-        self,
-        scenario: Scenario | str | Path,
-        *,
-        rate: float | None = None,
-        setting: Setting | None = None,
-        seed: int | None = None,
-        salt: int | None = None,
-        slo: SLO | None = None,
-        folder: Path | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Run:
-        """Play a scenario; returns at once and records in the background.
-
-        Args:
-            scenario: a name, a file or an object.
-            rate: requests a second of all open-loop streams together; by default the scenario's own.
-            setting: knobs to play it under; without one the knobs stay as they are.
-            seed: replaces the scenario's.
-            salt: other words in the prompts, all else equal; by default 0, and with a prefix cache others in each run
-                on an engine, since the cache would know them.
-            slo: replaces the scenario's latency promise.
-            folder: where to record; by default a new folder in the workbench's runs.
-            meta: more metadata for the run.
-
-        Raises:
-            InputError: the scenario or the setting is wrong.
-            EngineError: the engine does not run, or a run is going on.
-            StoreError: the run cannot be recorded.
-        """
-        self._expect_rest()
-        scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
-        if rate is not None:
-            scenario = scenario.at_rate(rate)
-        if salt is None:
-            salt = next(self._plays) if self.config.enable_prefix_caching else 0
-        workload = self._workload(scenario, seed, salt)
-        changes = self._prepare(scenario, setting)
-        facts = {
-            "scenario": scenario.name,
-            "question": scenario.question,
-            "setting": setting.name if setting else None,
-            "slo": (slo or scenario.slo).model_dump(),
-            **(meta or {}),
-        }
-        name = scenario.name if setting is None else f"{scenario.name} {setting.name}"
-        return self._play(workload, folder or new_run_folder(self._root, name), facts, changes)
-
-    def stop_load(self, timeout_s: float | None = None) -> bool:
-        """End the run that is going on; what was measured stays. The engine goes on.
-
-        Args:
-            timeout_s: longest wait until the run is on disk.
-
-        Returns:
-            Whether it has ended; true also when nothing was played.
-
-        Raises:
-            EngineDiedError: the engine ended in the meantime.
-            StoreError: not everything could be written.
-        """
-        run = self._run
-        if run is None or run.done:
-            return True
-        run.cancel()
-        return run.wait(timeout_s)
-
-    def drop_long(self, tokens: int, output_tokens: int = 16) -> str:
-        """Send one long prompt, now: into the run that is going on, or as a run of its own.
-
-        Returns:
-            The request's name in the trace.
-
-        Raises:
-            InputError: it does not fit into the context.
-            EngineError: the engine does not run.
-        """
-        self._expect_ready("drop_long: got a prompt")
-        if self._drops is None:
-            self._drops = Drops(self._tokenizer(), self.config.max_model_len)
-        request = self._drops.make(tokens, output_tokens)
-        if not self._added(request):
-            facts = {"scenario": "dropped", "question": "What does one long prompt meet on an idle engine?"}
-            folder = new_run_folder(self._root, "dropped")
-            self._play(Workload((request,)), folder, facts | {"slo": self.slo.model_dump()})
-        return request.request
 
     def save_run(self, name: str | None = None) -> RecordedRun:
         """Copy the run that is going on, or the last one, into a folder of its own with a report in it.
@@ -280,7 +188,7 @@ class Workbench:
 
     def serve_command(self) -> str:
         """The plain ``vllm serve`` command for the configuration, with the hot knobs in force made permanent."""
-        return code.serve(self.config, self.engine.model, self.engine.knobs)
+        return serve_command(self.config, self.engine.model, self.engine.knobs)
 
     def code(self, scenario: str | Path | None = None, *, rate: float | None = None, slo: SLO | None = None) -> str:
         """Python lines that start this engine, set the knobs in force, and play a load.
@@ -303,75 +211,10 @@ class Workbench:
         """
         from workbench.ui.panel.app import Panel  # here, since only notebooks have widgets
 
+        Workbench._latest = weakref.ref(self)
         return Panel(self).follow()
-
-    def _added(self, request: Request) -> bool:
-        """Send a request into the run that is going on; false if there is none, or it has just ended."""
-        run = self._run
-        if run is None or run.done:
-            return False
-        try:
-            run.add(request)
-        except EngineError:  # all its requests have ended; it is being written
-            run.wait()
-            return False
-        return True
 
     def _some_run(self, what: str) -> Run:
         if self._run is None:
             raise EngineError(f"{what}: got no run, expected one that was played; run a load first")
         return self._run
-
-    def _expect_ready(self, what: str) -> None:
-        """Asked before there is a folder for a run."""
-        if self.engine.state != "ready":
-            raise EngineError(f"{what} while the engine is {self.engine.state}, expected ready; start it first")
-
-    def _expect_rest(self) -> None:
-        """One run at a time."""
-        self._expect_ready("run: got a workload")
-        if self.playing:
-            raise EngineError("run: got a second run, expected one at a time; wait for the first or cancel it")
-
-    def _play(self, workload: Workload, folder: Path, facts: Mapping[str, Any], changes: Sequence[Change] = ()) -> Run:
-        meta = {
-            "label": self.engine.label,
-            "seed": workload.seed,
-            "workload": workload.source,
-            "machine": machine_facts(),
-            "versions": package_versions(),
-            "engine": self.engine.describe(),
-            **facts,
-        }
-        self._run = Run(
-            self.engine, workload, folder, meta, sources=self._memory.sources(self.engine.pid or 0), changes=changes
-        )
-        return self._run
-
-    def _workload(self, scenario: Scenario, seed: int | None, salt: int) -> Workload:
-        """Build the requests, or take those of the last run if they are the same: a sweep plays them many times."""
-        asked = (scenario, seed, salt, self._tokenizer())
-        if self._built is None or self._built[0] != asked or scenario.reads_files:
-            self._built = (asked, build_workload(scenario, asked[-1], self.config.max_model_len, seed, salt))
-        return self._built[1]
-
-    def _prepare(self, scenario: Scenario, setting: Setting | None) -> list[Change]:
-        """Set the knobs that a run begins with; return the change that comes later, if there is one."""
-        if setting is None:
-            return []
-        knobs = setting.knobs(self.engine.envelope)
-        if not scenario.settings_at_s:
-            self.engine.set_knobs(knobs)
-            return []
-        self.engine.set_knobs(self.engine.envelope.defaults)
-        return [Change(scenario.settings_at_s, lambda: self.engine.set_knobs(knobs))]
-
-    def _tokenizer(self) -> Path:
-        model = self.engine.model
-        if model is None:
-            raise EngineError(
-                f"run: got a workload while the engine is {self.engine.state}, expected ready; start it first"
-            )
-        if model.tokenizer_path is None:
-            raise InputError("model", model.name, "a model with a tokenizer.json", "choose another model")
-        return model.tokenizer_path

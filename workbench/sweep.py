@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +12,12 @@ from typing import Any
 from workbench.config import EngineConfig
 from workbench.engine.protocol import Progress
 from workbench.errors import InputError
+from workbench.policy_runs import Follow
 from workbench.report.run import ReportRun
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.workload.scenario import Scenario, Setting
 
-Follow = Callable[[Setting, Run], None]  # returns when the run has ended
 _MOST_SETTINGS = 1000
 
 

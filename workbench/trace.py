@@ -91,6 +91,7 @@ TABLES: dict[str, pa.Schema] = {
         }
     ),
     # One row each time the client's event loop ran late: what arrived meanwhile was read late, not sent late.
+    # The first reading of a run is always there: an empty table says that nobody measured.
     "client": pa.schema({"t_s": _S, "late_s": _S}),  # t_s: when it noticed
     "memory": pa.schema({"t_s": _S, "source": _TEXT, "bytes": _I, "note": _TEXT}),
     "knobs": pa.schema(
@@ -133,6 +134,11 @@ class Trace:
     tables: Mapping[str, pa.Table]
     meta: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def empty(cls, meta: Mapping[str, Any] | None = None) -> Trace:
+        """A trace in which nothing happened: every table without rows."""
+        return cls({name: schema.empty_table() for name, schema in TABLES.items()}, dict(meta or {}))
+
     @property
     def requests(self) -> pd.DataFrame:
         """One row a request."""
@@ -152,6 +158,11 @@ class Trace:
     def batch(self) -> pd.DataFrame:
         """One row for each request in each step."""
         return self.tables["batch"].to_pandas()
+
+    @property
+    def client(self) -> pd.DataFrame:
+        """One row each time the client's event loop ran late."""
+        return self.tables["client"].to_pandas()
 
     @property
     def memory(self) -> pd.DataFrame:

@@ -40,7 +40,7 @@ FLAGS = [
 _DISABLED = ("@jupyterlab/apputils-extension:announcements", "@jupyterlab/debugger-extension")
 _START_S = 90.0
 # The notebook, whether its tab is in front or not.
-_PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find((tab) => tab.content?.notebookConfig)"
+PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find((tab) => tab.content?.notebookConfig)"
 # Runs a cell by its number and answers when it is done, or at once.
 _RUN = """async ([number, wait]) => {
     const app = window.jupyterapp;
@@ -50,7 +50,7 @@ _RUN = """async ([number, wait]) => {
 }"""
 # Runs code in the kernel beside the notebook, and gives back what it printed and its error.
 _EXECUTE = (
-    f"async (code) => {{ const kernel = {_PANEL}.sessionContext.session.kernel;"
+    f"async (code) => {{ const kernel = {PANEL}.sessionContext.session.kernel;"
     + """
     const future = kernel.requestExecute({ code, store_history: false });
     let printed = "";
@@ -211,7 +211,7 @@ class Notebook:
     def ready(self, page: Any = None) -> None:
         """Wait until the page has the notebook and its kernel is idle or busy."""
         page = page or self.page
-        status = f"{_PANEL}?.sessionContext?.session?.kernel?.status"
+        status = f"{PANEL}?.sessionContext?.session?.kernel?.status"
         page.wait_for_function(f"() => ['idle', 'busy'].includes({status})", timeout=120_000)
         page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
 
@@ -242,7 +242,7 @@ class Notebook:
 
     def front(self) -> None:
         """Bring the notebook's tab to the front."""
-        self.page.evaluate(f"() => window.jupyterapp.shell.activateById({_PANEL}.id)")
+        self.page.evaluate(f"() => window.jupyterapp.shell.activateById({PANEL}.id)")
 
     def theme(self, *, dark: bool) -> None:
         """Change JupyterLab's theme."""
@@ -252,14 +252,12 @@ class Notebook:
 
     def kernel(self, action: str) -> None:
         """``interrupt``, ``restart`` or ``shutdown`` the kernel."""
-        self.page.evaluate(
-            f"(action) => {_PANEL}.sessionContext.session.kernel[action]().then(() => undefined)", action
-        )
+        self.page.evaluate(f"(action) => {PANEL}.sessionContext.session.kernel[action]().then(() => undefined)", action)
 
     def close(self) -> None:
         """End the kernel and close the pages."""
         try:
-            self.page.evaluate(f"async () => {{ await {_PANEL}?.sessionContext.shutdown(); }}")
+            self.page.evaluate(f"async () => {{ await {PANEL}?.sessionContext.shutdown(); }}")
         finally:
             self._context.close()
 

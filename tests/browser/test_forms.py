@@ -7,32 +7,47 @@ import time
 
 import pytest
 
+from benchmarks.parts.lab import Notebook
+from tests.browser.sliders import says, slider
+
 FORMS = """\
 import json
 import ipywidgets
 from workbench.config import EngineConfig, Knobs
+from workbench.ui.panel.form import Form
 from workbench.ui.panel.knobs import KnobForm
 from workbench.ui.panel.load import LoadForm
 from workbench.ui.panel.startup import StartUpForm
-sent, startup, knobs, load = [], StartUpForm(), KnobForm(), LoadForm()
-knobs.on_change(sent.append)
+def made():
+    global sent, startup, knobs, load
+    sent, startup, knobs, load = [], StartUpForm(), KnobForm(), LoadForm()
+    knobs.on_change(sent.append)
+    knobs.bind(envelope, envelope.defaults)
+    return ipywidgets.VBox([Form(one.parts) for one in (startup, knobs, load)])
 envelope = EngineConfig().envelope
-knobs.bind(envelope, envelope.defaults)
-ipywidgets.VBox([startup.widget, knobs.widget, load.widget])
 """
 
 
+@pytest.fixture(scope="module")
+def opened(browser, lab):
+    """One page for all tests of this file."""
+    with Notebook(browser, lab, [FORMS, "made()"], name="forms") as notebook:
+        notebook.run(0)
+        yield notebook
+        assert notebook.complaints == []
+
+
 @pytest.fixture
-def notebook(open_notebook):
-    """The three forms, in a page."""
-    opened = open_notebook([FORMS])
-    opened.run(0)
-    opened.page.wait_for_selector("[role=slider][aria-label]")
+def notebook(opened):
+    """The three forms, made anew."""
+    page = opened.page
+    page.evaluate("() => document.querySelectorAll('.wb-form').forEach((form) => (form.dataset.old = 'true'))")
+    opened.run(1)
+    page.wait_for_function(
+        "() => document.querySelectorAll('.wb-form').length === 3 && !document.querySelector('[data-old]')"
+    )
+    page.get_by_role("slider", name="budget (tokens)").wait_for()
     return opened
-
-
-def slider(page, name):
-    return page.get_by_role("slider", name=name)
 
 
 def kernel(notebook, expression):
@@ -49,18 +64,19 @@ def agree(notebook, expression, expected, seconds=30):
 
 def test_every_control_has_a_name_a_hint_and_a_label_that_is_whole(notebook, screenshot):
     page = notebook.page
-    page.get_by_text("More start-up fields").click()
+    for drawer in ("More start-up fields", "KV memory"):
+        page.get_by_role("button", name=drawer).click()
     page.get_by_label("block size (tokens)").wait_for()
+    page.get_by_label("reserve whole prompt").wait_for()
     screenshot(page.locator(".jp-OutputArea-output").first)
-    found = page.evaluate("""() => [...document.querySelectorAll(".wb-field")].map((field) => {
-        const labels = [...field.querySelectorAll(".widget-label, .widget-label-basic > span")];
-        const label = labels.find((one) => one.textContent.trim().length > 1);
-        const part = field.querySelector("input, select, [role=slider]");
-        const name = part.getAttribute("aria-label") || part.labels?.[0]?.textContent.trim();
-        return {label: label.textContent, name, hint: part.getAttribute("aria-description"), focus: part.tabIndex,
+    found = page.evaluate("""() => [...document.querySelectorAll(".wb-field:not([hidden])")].map((field) => {
+        const label = field.querySelector("label");
+        const part = field.querySelector("input, select");
+        return {label: label.textContent, name: part.labels?.[0]?.textContent.trim(),
+            hint: part.getAttribute("aria-description"), focus: part.tabIndex,
             cut: label.scrollWidth > label.clientWidth + 1 || label.scrollHeight > label.clientHeight + 1};
     })""")
-    assert len(found) == 23 + 5 + 5  # every start-up field and the preset, the knobs, the load
+    assert len(found) == 23 + 7 + 5  # every start-up field and the preset, the knobs of chunked, the load
     for one in found:
         assert one["name"], one
         assert one["hint"], one
@@ -77,8 +93,8 @@ def test_a_slider_is_turned_by_keys_and_says_its_stop(notebook):
     page.keyboard.press("ArrowLeft")
     chunk.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("e => e.getAttribute('aria-valuetext') === '16'", arg=chunk.element_handle())
-    assert budget.get_attribute("aria-valuetext") == "4,096"
+    says(page, "chunk (tokens)", "16")
+    says(page, "budget (tokens)", "4,096")
     agree(notebook, "sent", [{"budget": 4096}, {"chunk": 16}])
 
 
@@ -103,13 +119,11 @@ def test_a_drag_is_sent_once(notebook):
 def test_a_value_from_code_is_shown_and_not_sent(notebook):
     page = notebook.page
     notebook.execute("knobs.show(Knobs(budget=1000, chunk=77, max_running=5))")
-    budget = slider(page, "budget (tokens)")
-    page.wait_for_function("e => e.getAttribute('aria-valuetext') === '1,000'", arg=budget.element_handle())
-    assert slider(page, "chunk (tokens)").get_attribute("aria-valuetext") == "77"
-    assert slider(page, "running cap (requests)").get_attribute("aria-valuetext") == "5"
+    says(page, "budget (tokens)", "1,000")
+    says(page, "chunk (tokens)", "77")
+    says(page, "running cap (requests)", "5")
     notebook.execute("small = EngineConfig(max_num_seqs=1).envelope; knobs.bind(small, small.defaults)")
-    running = slider(page, "running cap (requests)")  # with one stop only
-    page.wait_for_function("e => e.getAttribute('aria-valuetext') === '1'", arg=running.element_handle())
+    says(page, "running cap (requests)", "1")  # with one stop only
     agree(notebook, "sent", [])
 
 

@@ -8,6 +8,7 @@ import time
 import psutil
 import pytest
 
+from tests.browser.sliders import slide
 from workbench.ui.charts import LIGHT
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
@@ -37,18 +38,7 @@ class PanelPage:
 
     def slide(self, name, value):
         """Move a slider with the arrow keys until it says the value."""
-        slider = self.page.get_by_role("slider", name=name)
-        number = lambda words: int(words.replace(",", ""))  # noqa: E731
-        for _ in range(20):
-            said = slider.get_attribute("aria-valuetext", timeout=SOON_MS)
-            if said == value:
-                return
-            slider.press("ArrowLeft" if number(said) > number(value) else "ArrowRight")
-            self.page.wait_for_function(
-                "([slider, before]) => slider.getAttribute('aria-valuetext') !== before",
-                arg=[slider.element_handle(), said],
-            )
-        raise AssertionError(f"{name} does not reach {value}")
+        slide(self.page, name, value)
 
     def python(self, code):
         """Run code in the kernel; gives back what it printed, as JSON."""

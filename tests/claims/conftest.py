@@ -112,3 +112,62 @@ def made(
 def make():
     """The builder."""
     return made
+
+
+def steps_made(steps, requests, *, knobs=None, label="live CPU", model="smollm2", meta=None, slo=None):
+    """A run, step by step, 0.1 s each from 1.0 s on; every request gets its output when the step ends.
+
+    Args:
+        steps: for each its parts ``{request: (tokens, context, prefill, emitted)}``, or a pair of these and what else
+            the step's row has, such as ``{"preempted": ["a"], "kv_use": 0.97}``.
+        requests: ``{request: {"priority": 2, "prompt_tokens": 100}}``; class by priority, sent at 0.5 s.
+        knobs: of the only revision; budget 64 and policy chunked where not given.
+    """
+    rows, batch, tokens = [], [], []
+    counts = dict.fromkeys(requests, 0)
+    for n, step in enumerate(steps):
+        parts, more = step if isinstance(step, tuple) else (step, {})
+        end = 1.0 + 0.1 * (n + 1)
+        for name, (count, context, prefill, emitted) in parts.items():
+            batch.append(
+                {
+                    "step": n,
+                    "request": name,
+                    "tokens": count,
+                    "context": context,
+                    "prefill": prefill,
+                    "emitted": emitted,
+                }
+            )
+            if emitted:
+                tokens.append({"request": name, "index": counts[name], "n": emitted, "client_s": end})
+                counts[name] += emitted
+        prefills = [count for count, _, prefill, _ in parts.values() if prefill]
+        decodes = [count for count, _, prefill, _ in parts.values() if not prefill]
+        row = {"step": n, "scheduled_s": end - 0.1, "start_s": end - 0.1, "end_s": end, "revision": 1, "preempted": []}
+        rows.append(
+            row
+            | {"prefill_tokens": sum(prefills), "decode_tokens": sum(decodes), "prefills": len(prefills)}
+            | {"decodes": len(decodes), "kv_use": 0.5}
+            | more
+        )
+    classes = {0: "vip", 1: "normal", 2: "offline"}
+    asked = [
+        {"request": name, "class": classes.get(facts.get("priority", 1)), "status": "ok", "planned_s": 0.5}
+        | {"sent_s": 0.5, "priority": 1}
+        | facts
+        for name, facts in requests.items()
+    ]
+    knob = {"revision": 1, "budget": 64, "chunk": 0, "policy": "chunked", "max_running": 8, "aging_s": 30.0}
+    knob |= {"prefix_cache": True} | (knobs or {})
+    made_rows = {"requests": asked, "tokens": tokens, "batch": batch, "steps": rows, "knobs": [knob]}
+    tables = {name: table_of(name, made_rows.get(name, [])) for name in TABLES}
+    tables["tokens"] = join_engine_stamps(tables["tokens"], tables["batch"], tables["steps"])
+    about = {"label": label, "status": "complete", "engine": {"config": {"model": model}}, **(meta or {})}
+    return SimpleNamespace(trace=Trace(tables, about), slo=slo or SLO())
+
+
+@pytest.fixture
+def play():
+    """The builder of runs step by step."""
+    return steps_made

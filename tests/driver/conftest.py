@@ -38,7 +38,7 @@ class Recorder:
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.tokens, self.requests = [], []
+        self.tokens, self.requests, self.client = [], [], []
         self.first_token = threading.Event()
 
     def rows(self, table, rows):

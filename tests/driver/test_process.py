@@ -55,7 +55,7 @@ def test_a_killed_workbench_leaves_no_client_and_no_socket(server, state, patien
     pid, folder = workbench.stdout.readline().split()
     assert Path(folder).is_dir()
     if state == "playing":
-        assert workbench.stdout.readline() == "tokens\n"
+        assert "tokens\n" in iter(workbench.stdout.readline, "")  # the client's lateness may be told before
     workbench.kill()
     workbench.wait()
     assert gone(int(pid), Path(folder), patience)

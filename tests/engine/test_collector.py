@@ -85,7 +85,9 @@ def test_a_step_becomes_a_row_and_its_parts_rows_of_the_batch(collector, probe, 
         start_s=ZERO + 1.0, end_s=ZERO + 1.02, before_bytes=1000, peak_bytes=1800, after_bytes=1100, probe_us=5.0
     )
     with collector.into(rows, ZERO, 3, KNOBS):
-        probe.send(step(7, ZERO + 1.03, parts, revision=3, preempted=["cmpl-doc-4-0-abcdefgh"], work=work))
+        probe.send(
+            step(7, ZERO + 1.03, parts, revision=3, preempted=["cmpl-doc-4-0-abcdefgh"], work=work, predicted_ms=28.5)
+        )
         assert until(lambda: rows.tables["batch"])
     (row,) = rows.tables["steps"]
     times = {name: row.pop(name) for name in ("scheduled_s", "start_s", "end_s")}
@@ -107,6 +109,7 @@ def test_a_step_becomes_a_row_and_its_parts_rows_of_the_batch(collector, probe, 
         "memory_peak_bytes": 1800,
         "memory_after_bytes": 1100,
         "activation_bytes": 700,  # above what was there before and stays after
+        "predicted_ms": 28.5,
     }
     assert rows.tables["batch"] == [
         {"step": 7, "request": "long-0", "tokens": 96, "context": 2000, "prefill": True, "emitted": 0},
@@ -177,11 +180,12 @@ def test_our_name_of_a_request(collector, internal, name):
 
 
 def test_knobs_go_out_and_their_reply_becomes_the_other_half_of_the_row(collector, probe, rows):
-    change = Knobs(budget=64, chunk=32, max_running=8, policy="decode_first", prefill_every=5)
+    own = {"target_gap_ms": 150.0, "aging_s": 5.0, "watermark": 0.1, "reserve_full": False, "prefix_cache": False}
+    change = Knobs(budget=64, chunk=32, max_running=8, policy="decode_first", prefill_every=5, **own)
     with collector.into(rows, ZERO, 4, KNOBS):
         collector.send_knobs(5, change)
         assert probe.knobs.latest() == wire.KnobChange(
-            revision=5, budget=64, chunk=32, max_running=8, policy="decode_first", prefill_every=5
+            revision=5, budget=64, chunk=32, max_running=8, policy="decode_first", prefill_every=5, **own
         )
         probe.send(wire.KnobReply(revision=5, applied_s=ZERO + 2.5, step=41))
         assert until(lambda: len(rows.tables["knobs"]) == 3)
@@ -206,6 +210,13 @@ def test_knobs_may_be_set_with_no_scheduler_and_no_run(collector, probe):
     change = probe.knobs.latest()
     assert (change.revision, change.budget) == (2, 128)  # a late scheduler gets the newest
     assert probe.knobs.latest() is None
+
+
+def test_what_steps_without_prefill_take_is_watched_with_no_run(collector, probe):
+    decode = wire.Part("a", 1, 9, prefill=False)
+    assert collector.decode_floor_ms is None
+    probe.send(*(step(number, 10.0 + number, [decode]) for number in range(20)))  # 30 ms each
+    assert until(lambda: collector.decode_floor_ms) == pytest.approx(30)
 
 
 def test_hellos_are_kept_without_a_run(collector, probe):

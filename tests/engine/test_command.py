@@ -71,13 +71,25 @@ CONFIGS = {
     "every field": (EVERY_FIELD, SMOLLM2, "cuda"),
 }
 
+TUNED = Knobs(budget=1024, chunk=512, max_running=64)
+PASTED = {
+    "serve": (REFERENCE, SMOLLM2, TUNED),
+    "thrashing": (
+        REFERENCE,
+        SMOLLM2,
+        TUNED.replace(policy="priority", reserve_full=False, watermark=0.05, prefix_cache=False),
+    ),
+    "whole prompts": (REFERENCE, SMOLLM2, TUNED.replace(policy="monolithic")),
+    "our own policy": (REFERENCE, SMOLLM2, TUNED.replace(policy="qos")),
+}
+
 
 @pytest.fixture(scope="module")
 def vllm():
     """What vLLM's parser makes of each command line; one child process, since importing vllm takes seconds."""
-    serve = shlex.split(serve_command(REFERENCE, SMOLLM2, Knobs(budget=1024, chunk=512, max_running=64)))[3:]
+    serve = {name: shlex.split(serve_command(*order), comments=True)[3:] for name, order in PASTED.items()}
     order = {
-        "argvs": [argv_of(*case)[3:] for case in CONFIGS.values()] + [["--model", "x", *serve]],
+        "argvs": [argv_of(*case)[3:] for case in CONFIGS.values()] + [["--model", "x", *one] for one in serve.values()],
         "flags": [field.json_schema_extra["flag"] for field in EngineConfig.model_fields.values()],
     }
     done = subprocess.run(
@@ -85,7 +97,7 @@ def vllm():
     )
     assert done.returncode == 0, done.stderr[-2000:]
     answer = json.loads(done.stdout.splitlines()[-1])
-    return dict(zip([*CONFIGS, "serve"], answer["parsed"], strict=True)), set(answer["known"])
+    return dict(zip([*CONFIGS, *PASTED], answer["parsed"], strict=True)), set(answer["known"])
 
 
 def test_the_default_command_word_for_word():
@@ -104,6 +116,7 @@ def test_the_default_command_word_for_word():
         *("--generation-config", "vllm"),
         *("--scheduler-cls", "workbench.engine.probe.scheduler.ProbeScheduler"),
         *("--worker-cls", "workbench.engine.probe.cpu_worker.ProbeCPUWorker"),
+        "--enable-prompt-tokens-details",
         "--disable-uvicorn-access-log",
     ]
 
@@ -170,7 +183,7 @@ def test_every_flag_of_the_configuration_is_one_of_vllm(vllm):
 
 
 def test_what_is_tuned_can_be_pasted(vllm):
-    line = serve_command(REFERENCE, SMOLLM2, Knobs(budget=1024, chunk=512, max_running=64))
+    line = serve_command(REFERENCE, SMOLLM2, TUNED)
     assert line == (
         "vllm serve /models/smollm2 --dtype bfloat16 --max-model-len 32768 --max-num-batched-tokens 1024 "
         "--max-num-seqs 64 --tensor-parallel-size 4 --pipeline-parallel-size 1 --block-size 16 "
@@ -179,6 +192,44 @@ def test_what_is_tuned_can_be_pasted(vllm):
     )
     parsed = vllm[0]["serve"]
     assert (parsed["max_num_batched_tokens"], parsed["long_prefill_token_threshold"]) == (1024, 512)
+
+
+def test_every_knob_that_stock_vllm_has_a_flag_for_becomes_that_flag(vllm):
+    names = ("scheduling_policy", "scheduler_reserve_full_isl", "watermark", "enable_prefix_caching")
+    names += ("enable_chunked_prefill", "long_prefill_token_threshold")
+    found = {what: tuple(vllm[0][what][name] for name in names) for what in PASTED}
+    unset = vllm[0]["default on CPU"]["enable_chunked_prefill"]
+    assert unset is not False
+    assert found == {
+        "serve": ("fcfs", True, 0.0, True, unset, 512),
+        "thrashing": ("priority", False, 0.05, False, unset, 512),
+        "whole prompts": ("fcfs", True, 0.0, True, False, 0),  # no cap: it would split the prompt all the same
+        "our own policy": ("fcfs", True, 0.0, True, unset, 512),
+    }
+
+
+@pytest.mark.parametrize(
+    ("knobs", "lost"),
+    [
+        ({"policy": "decode_first", "prefill_every": 8}, "the policy decode_first (prefill_every 8)"),
+        ({"policy": "qos", "aging_s": 5}, "the policy qos (aging_s 5)"),
+        ({"policy": "target_gap", "target_gap_ms": 300}, "the policy target_gap (target_gap_ms 300)"),
+    ],
+)
+def test_a_policy_that_stock_vllm_does_not_have_is_named_in_a_comment(knobs, lost):
+    plain = serve_command(REFERENCE, SMOLLM2, TUNED)
+    line = serve_command(REFERENCE, SMOLLM2, TUNED.replace(**knobs))
+    assert line == f"{plain}  # without {lost}, which stock vLLM does not have"
+    assert shlex.split(line, comments=True) == shlex.split(plain)
+
+
+@pytest.mark.parametrize("policy", ["chunked", "monolithic", "priority"])
+def test_a_stock_policy_needs_no_comment(policy):
+    assert "#" not in serve_command(REFERENCE, SMOLLM2, TUNED.replace(policy=policy))
+
+
+def test_a_cache_that_the_engine_never_had_is_not_switched_on():
+    assert "--no-enable-prefix-caching" in serve_command(EngineConfig(), None, EngineConfig().envelope.defaults)
 
 
 def test_the_pasted_command_has_nothing_of_the_workbench_and_is_quoted():

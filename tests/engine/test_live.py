@@ -4,10 +4,13 @@ import threading
 
 import pytest
 
+from workbench.config import EngineConfig
 from workbench.engine import live
+from workbench.engine.decode_floor import DecodeFloor
 from workbench.engine.live import LiveEngine
 from workbench.engine.probe import wire
-from workbench.errors import ConfigError, EngineError, EngineStartError
+from workbench.errors import ConfigError, EngineError, EngineStartError, EnvelopeError
+from workbench.workload.request import Workload
 
 
 class Fetch:
@@ -52,36 +55,87 @@ def test_a_stop_ends_a_start_that_has_not_come_to_vllm_yet(fetch):
     assert engine.state == "stopped"
 
 
-HELLO = {
-    "pid": 1,
-    "vllm": "0.32.0",
-    "max_num_batched_tokens": 8192,
-    "max_num_seqs": 32,
-    "max_model_len": 4096,
-    "chunked_prefill": True,
-    "prefix_caching": False,
-    "async_scheduling": False,
-    "kv_blocks": 100,
-    "block_size": 128,
-}
+class Parts:
+    """Collector, driver and server of an engine that is none."""
+
+    def __init__(self, floor=None):
+        self.sent, self.resets = [], []
+        self.decode_floor = DecodeFloor()
+        for number in range(20 if floor else 0):
+            part = wire.Part("a", 1, 9, prefill=False)
+            begun = 10.0 * number
+            self.decode_floor.see(wire.Step(number, begun, 100.0, 0, 1, 0, 0.1, [], [part], end_s=begun + floor / 1000))
+
+    def send_knobs(self, revision, knobs):
+        self.sent.append((revision, knobs.policy, knobs.target_gap_ms))
+
+    def make_one_step(self):
+        pass
 
 
-def test_an_engine_as_configured_is_taken():
-    LiveEngine()._check_resolved(wire.SchedulerHello(**HELLO))
+class Playing:
+    done = False
+
+
+@pytest.fixture
+def ready(monkeypatch):
+    """An engine that is ready, on parts that are none."""
+
+    def make(config=None, **more):
+        engine, parts = LiveEngine(config), Parts(**more)
+        engine._state, engine._collector, engine._driver, engine._server = "ready", parts, parts, parts
+        monkeypatch.setattr(engine, "_is_whole", lambda: True)
+        monkeypatch.setattr(live.prefix_cache, "reset", lambda *what: parts.resets.append(what))
+        return engine, parts
+
+    return make
+
+
+def test_a_target_below_the_measured_floor_is_refused_with_the_floor(ready):
+    engine, parts = ready(floor=40.0)
+    knobs = engine.knobs.replace(policy="target_gap", target_gap_ms=39.9)
+    with pytest.raises(
+        EnvelopeError, match=r"target_gap_ms: got '39.9', expected at least 40.0, the measured decode fl"
+    ):
+        engine.set_knobs(knobs)
+    assert (parts.sent, engine.revision) == ([], 0), "nothing of it went out"
+    assert engine.set_knobs(knobs.replace(target_gap_ms=40.1)) == 1
+    assert engine.set_knobs(knobs.replace(policy="chunked")) == 2, "under another policy the target is not looked at"
+    assert parts.sent == [(1, "target_gap", 40.1), (2, "chunked", 39.9)]
+
+
+def test_before_the_floor_is_known_any_target_is_taken(ready):
+    engine, parts = ready()
+    engine.set_knobs(engine.knobs.replace(policy="target_gap", target_gap_ms=0.1))
+    assert parts.sent == [(1, "target_gap", 0.1)]
+
+
+def test_a_prefix_cache_is_reset_while_nothing_is_played(ready):
+    engine, parts = ready(EngineConfig(enable_prefix_caching=True))
+    engine._play = Playing()
+    with pytest.raises(EngineError, match=r"prefix cache: got a reset in mid-run.*wait for the run or stop it"):
+        engine.reset_prefix_cache()
+    assert parts.resets == []
+    engine._play.done = True
+    engine.reset_prefix_cache()
+    assert parts.resets == [(parts, 0, engine.knobs, parts.make_one_step)]
+
+
+def test_without_a_prefix_cache_there_is_none_to_reset(ready):
+    engine, parts = ready()
+    with pytest.raises(ConfigError, match=r"enable_prefix_caching: got 'False'.*start the engine again"):
+        engine.reset_prefix_cache()
+    assert parts.resets == []
 
 
 @pytest.mark.parametrize(
-    ("other", "says"),
+    "ask",
     [
-        ({"max_num_batched_tokens": 512}, "max_num_batched_tokens: got '512', expected 8192"),
-        ({"max_num_seqs": 8}, "max_num_seqs: got '8', expected 32"),
-        ({"max_model_len": 2048}, "max_model_len: got '2048', expected 4096"),
-        ({"prefix_caching": True}, "enable_prefix_caching: got 'True', expected False"),
-        ({"async_scheduling": True}, "async_scheduling: got 'True', expected False"),
-        ({"chunked_prefill": False}, "enable_chunked_prefill: got 'False', expected True.*hot knob policy"),
-        ({"chunk": 64}, "long_prefill_token_threshold: got '64', expected 0.*hot knob chunk"),
+        lambda engine: engine.set_knobs(engine.knobs),
+        lambda engine: engine.reset_prefix_cache(),
+        lambda engine: engine.play(Workload(()), None),
     ],
 )
-def test_flags_that_contradict_the_configuration_are_refused(other, says):
-    with pytest.raises(ConfigError, match=says):
-        LiveEngine()._check_resolved(wire.SchedulerHello(**{**HELLO, **other}))
+def test_what_needs_an_engine_says_so_without_one(ask):
+    with pytest.raises(EngineError, match="while the engine is new, expected ready; start it first"):
+        ask(LiveEngine(EngineConfig(enable_prefix_caching=True)))

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from workbench.config import SLO
-from workbench.metrics import CAUSES, stalls
+from workbench.metrics import CAUSES, explained, preemptions, stalls
+from workbench.metrics.stall_parts import GapParts
 
-COLUMNS = ["request", "class", "at_s", "gap_ms", "cause", "detail"]
+COLUMNS = ["request", "class", "at_s", "gap_ms", "cause", "step", "because", "detail"]
 SLO_100 = SLO(gap_ms=100)
 
 
@@ -17,6 +22,9 @@ def test_a_long_prompt_is_named(chat_and_long):
     assert found["at_s"].tolist() == pytest.approx([1.542, 1.542, 1.792, 1.792])
     assert found["gap_ms"].tolist() == pytest.approx([500, 500, 250, 250])
     assert set(found["cause"]) == {"prefill"}
+    assert found["step"].tolist() == [5, 5, 6, 6]
+    assert set(found["because"]) == {"doc"}
+    assert explained(found) == 1
     assert found["detail"].tolist() == ["prefill of doc, 1,000 tokens"] * 2 + ["prefill of doc, 500 tokens"] * 2
 
 
@@ -37,14 +45,46 @@ def step(number, start, end, **more):
     return {"step": number, "start_s": start, "end_s": end, **more}
 
 
-def test_what_the_engine_had_in_time_is_the_front_end_or_the_client(trace, build):
+def blamed(trace, **rows):
+    found = stalls(trace(requests=[{"request": "a", "class": "chat", "status": "ok"}], **rows), SLO_100)
+    assert len(found) == 1
+    return found["cause"][0], None if found["step"].isna()[0] else found["step"][0], found["because"][0]
+
+
+@pytest.fixture
+def held(build):
+    """The engine had the second token at 1.1, the client at 1.4; in step 2 a document was computed."""
     stream, decodes, prefill = build
     steps = [step(1, 0, 1.0), step(2, 1.0, 1.1)]
-    batch = [*decodes("a", 1, 2), prefill("doc", 2, 900)]
-    assert one(trace, tokens=stream("a", 1.0, 1.4), batch=batch, steps=steps) == (
-        "front end or client",
-        "300 ms after the engine had the token",
+    return {"tokens": stream("a", 1.0, 1.4), "batch": [*decodes("a", 1, 2), prefill("doc", 2, 900)], "steps": steps}
+
+
+ON_TIME = {"t_s": 0.0, "late_s": 0.0}
+
+
+def test_what_the_engine_had_in_time_is_the_front_end(trace, held):
+    assert one(trace, **held, client=[ON_TIME]) == ("front end", "300 ms after the engine had the token")
+    assert blamed(trace, **held, client=[ON_TIME]) == ("front end", None, None)
+
+
+def test_unless_the_client_was_late(trace, held):
+    late = {"t_s": 1.41, "late_s": 0.26}  # from 1.15 on, of which 250 ms went by before the token was read
+    assert one(trace, **held, client=[ON_TIME, late]) == (
+        "client",
+        "300 ms after the engine had the token, the client's loop was late for 250 ms of it",
     )
+    twice = [{"t_s": 1.2, "late_s": 0.08}, {"t_s": 1.39, "late_s": 0.08}]
+    assert one(trace, **held, client=[*twice, ON_TIME])[0] == "client"  # 160 of 300 ms, in any order of rows
+    assert one(trace, **held, client=[ON_TIME, *twice[:1]])[0] == "front end"  # 80 of 300 ms
+    before = {"t_s": 1.09, "late_s": 0.9}  # while the engine still computed
+    after = {"t_s": 2.4, "late_s": 0.9}
+    assert one(trace, **held, client=[before, after])[0] == "front end"
+
+
+def test_without_a_meter_nobody_knows_which_of_the_two_it_was(trace, held):
+    cause, detail = one(trace, **held)
+    assert cause == "unknown"
+    assert detail.endswith("front end or client, whose lateness was not measured")
 
 
 def test_a_preempted_request_stalls_by_preemption_whatever_else_went_on(trace, build):
@@ -52,11 +92,147 @@ def test_a_preempted_request_stalls_by_preemption_whatever_else_went_on(trace, b
     steps = [step(1, 0, 1.0), step(2, 1.0, 1.3, preempted=["a"]), step(3, 1.3, 1.5)]
     batch = [*decodes("a", 1), prefill("doc", 2, 900), prefill("a", 3, 40, emitted=1)]
     tokens = stream("a", 1.0, 1.5)
-    assert one(trace, tokens=tokens, batch=batch, steps=steps) == ("preemption", "40 tokens computed again")
+    expected = ("preemption", "40 tokens computed again, after 300 ms without KV blocks")
+    assert one(trace, tokens=tokens, batch=batch, steps=steps) == expected
+    assert blamed(trace, tokens=tokens, batch=batch, steps=steps) == ("preemption", 2, "doc")
     steps[1]["preempted"] = None  # not recorded: the second prefill gives it away
-    assert one(trace, tokens=tokens, batch=batch, steps=steps)[0] == "preemption"
-    steps[1]["preempted"], batch[2]["prefill"] = ["a"], False  # it came back from a cache
-    assert one(trace, tokens=tokens, batch=batch, steps=steps) == ("preemption", "lost its KV blocks")
+    assert one(trace, tokens=tokens, batch=batch, steps=steps) == expected
+    assert blamed(trace, tokens=tokens, batch=batch, steps=steps) == ("preemption", None, None)
+
+
+def test_a_preempted_request_that_computes_nothing_again_waited_for_blocks(trace, build):
+    stream, decodes, _ = build
+    steps = [step(1, 0, 1.0), step(2, 1.0, 1.3, preempted=["a"]), step(3, 1.3, 1.5)]
+    batch = [*decodes("a", 1, 3), *decodes("b", 2)]  # it came back from the prefix cache
+    rows = {"tokens": stream("a", 1.0, 1.5), "batch": batch, "steps": steps}
+    assert one(trace, **rows) == ("kv wait", "300 ms without KV blocks, preempted, nothing computed again")
+    assert blamed(trace, **rows) == ("kv wait", 2, None)
+
+
+def test_a_preemption_that_takes_less_than_half_of_the_gap_is_not_its_cause(trace, build):
+    stream, decodes, prefill = build
+    # a long prompt for 700 ms, then a is preempted for 50 ms and computed again in 150
+    steps = [step(1, 0, 1.0), step(2, 1.0, 1.7), step(3, 1.7, 1.75, preempted=["a"]), step(4, 1.75, 1.9)]
+    batch = [*decodes("a", 1), prefill("doc", 2, 900), prefill("doc", 3, 50), prefill("a", 4, 40, emitted=1)]
+    rows = {"tokens": stream("a", 1.0, 1.9), "batch": batch, "steps": steps}
+    assert one(trace, **rows) == ("prefill", "prefill of doc, 900 tokens")
+    steps[1], steps[2] = step(2, 1.0, 1.4), step(3, 1.4, 1.6, preempted=["a"])
+    steps[3] = step(4, 1.6, 1.9)  # 400 of 900 ms with the prompt, 500 by the preemption
+    assert one(trace, **rows)[0] == "preemption"
+    steps[1:] = [step(2, 1.0, 1.4), step(3, 1.5, 1.7, preempted=["a"]), step(4, 1.7, 1.9)]  # 400, 100 between, 400
+    assert one(trace, **rows) == (
+        "several",
+        "prefill of doc (900), 40 tokens computed again, after 200 ms without KV blocks",
+    )
+
+
+def test_a_preemption_in_flight_leaves_the_token_that_was_on_its_way_alone(trace, build):
+    stream, decodes, prefill = build
+    # step 3 is planned at 1.1 and preempts a, while step 2 makes a's token until 1.4
+    steps = [step(1, 0, 1.0), step(2, 1.0, 1.4), step(3, 1.1, 1.45, preempted=["a"], scheduled_s=1.1), step(4, 1.45, 2)]
+    batch = [*decodes("a", 1, 2), prefill("doc", 2, 900), *decodes("b", 3), prefill("a", 4, 40, emitted=1)]
+    found = stalls(trace(tokens=stream("a", 1.0, 1.4, 2.0), batch=batch, steps=steps), SLO_100)
+    assert found["cause"].tolist() == ["prefill", "preemption"]
+    assert found["detail"][1] == "40 tokens computed again, after 50 ms without KV blocks"
+    assert found["step"].tolist() == [2, 3]
+
+
+def test_a_running_request_that_steps_leave_out_for_want_of_blocks_waits_for_them(trace, build):
+    stream, decodes, prefill = build
+    steps = [step(1, 0, 1.0), step(2, 1.0, 1.3, preempted=["b"]), step(3, 1.3, 1.6, kv_use=1.0), step(4, 1.6, 1.7)]
+    batch = [*decodes("a", 1, 4), prefill("doc", 2, 900), *decodes("c", 3)]
+    rows = {"tokens": stream("a", 1.0, 1.7), "batch": batch, "steps": steps}
+    assert one(trace, **rows) == ("kv wait", "600 ms without KV blocks")
+    assert blamed(trace, **rows) == ("kv wait", 2, "doc")
+    steps[1]["preempted"], steps[2]["kv_use"] = (
+        [],
+        0.5,
+    )  # there was room: it is the prompt, and a step that nobody asked
+    steps[1]["end_s"] = steps[2]["start_s"] = 1.4
+    assert one(trace, **rows) == ("prefill", "prefill of doc, 900 tokens")
+
+
+def test_a_prompt_that_takes_the_whole_budget_is_to_blame_even_when_blocks_are_few(trace, build):
+    stream, decodes, prefill = build
+    steps = [step(1, 0, 1.0), step(2, 1.0, 1.5, kv_use=0.97, preempted=[]), step(3, 1.5, 1.6)]
+    batch = [*decodes("a", 1, 3), prefill("doc", 2, 900)]
+    assert blamed(trace, tokens=stream("a", 1.0, 1.6), batch=batch, steps=steps) == ("prefill", 2, "doc")
+
+
+def test_the_recompute_of_another_request_says_so(trace, build):
+    stream, decodes, prefill = build
+    steps = [step(1, 0, 1.0), step(2, 1.0, 1.01, preempted=["x"]), step(3, 1.01, 1.5)]
+    batch = [*decodes("a", 1, 3), *decodes("x", 1), prefill("x", 3, 300)]
+    assert one(trace, tokens=stream("a", 1.0, 1.5), batch=batch, steps=steps) == (
+        "prefill",
+        "prefill of x, 300 tokens, 300 of them again after its preemption",
+    )
+
+
+def test_a_simulated_run_has_no_client(trace, build):
+    stream, decodes, prefill = build
+    steps = [step(1, 0, 1.0), step(2, 1.0, 1.5)]
+    batch = [*decodes("a", 1, 2), prefill("doc", 2, 900)]
+    for arrivals in ((1.0, 1.5), (None, None)):
+        rows = stream("a", *arrivals)
+        for row, made, number in zip(rows, (1.0, 1.5), (1, 2), strict=True):
+            row |= {"engine_s": made, "step": number}
+        assert blamed(trace, tokens=rows, batch=batch, steps=steps) == ("prefill", 2, "doc")
+
+
+def test_the_share_explained():
+    causes = ["prefill", "unknown", "client", "preemption"]
+    assert explained(pd.DataFrame({"cause": causes})) == 0.75
+    assert explained(pd.DataFrame({"cause": []})) is None
+
+
+@st.composite
+def thrashing(draw):
+    """Steps in which requests decode, prefill, are preempted, are left out and come back, at random."""
+    steps, batch, tokens = [], [], []
+    names, context, made = "abcd", dict.fromkeys("abcd", 0), dict.fromkeys("abcd", 0)
+    now = 0.0
+    for number in range(draw(st.integers(2, 14))):
+        victims = [n for n in names if context[n] and draw(st.integers(0, 6)) == 0]
+        context |= dict.fromkeys(victims, 0)
+        end = now + draw(st.sampled_from([0.02, 0.09, 0.3]))
+        for name in names:
+            if name in victims or draw(st.integers(0, 3)) == 0:
+                continue
+            goal = 50 + made[name]
+            size = min(draw(st.sampled_from([20, 60])), goal - context[name]) if context[name] < goal else 1
+            emitted = int(context[name] + size >= goal)
+            prefill = size > 1 or context[name] < 50
+            batch.append(
+                {"step": number, "request": name, "tokens": size, "context": context[name], "prefill": prefill}
+                | {"emitted": emitted}
+            )
+            context[name] += size
+            if emitted:
+                late = draw(st.sampled_from([0.0, 0.0, 0.2]))
+                tokens.append({"request": name, "index": made[name], "n": 1, "client_s": end + late})
+                made[name] += 1
+        kv = draw(st.sampled_from([0.5, 1.0]))
+        steps.append(step(number, now, end, preempted=victims, kv_use=kv))
+        now = end
+    return {"steps": steps, "batch": batch, "tokens": tokens, "client": [ON_TIME]}
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=thrashing())
+def test_the_short_way_and_the_long_way_agree(trace, rows):
+    run = trace(**rows)
+    found = stalls(run, SLO_100)
+    assert set(found["cause"]) <= set(CAUSES)
+    assert explained(found) is None or 0 <= explained(found) <= 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GapParts, "special", lambda _self, code, _low, _high: np.ones(len(code), bool))
+        pd.testing.assert_frame_equal(stalls(run, SLO_100), found)
+    lost = preemptions(run)
+    assert len(lost) == sum(len(row["preempted"]) for row in rows["steps"])
+    computed = sum(row["tokens"] for row in rows["batch"])
+    once = sum(max((r["context"] + r["tokens"] for r in rows["batch"] if r["request"] == n), default=0) for n in "abcd")
+    assert computed - once == lost["recomputed_tokens"].sum()
 
 
 def test_a_preemption_outside_the_gap_is_not_its_cause(trace, build):

@@ -59,7 +59,7 @@ def test_an_empty_run_measured_nothing(trace):
             assert name == "nulls" or value == {}, name
         else:
             assert value is None, name
-    assert set(found["nulls"]) == {"steps", "batch", "memory"}
+    assert set(found["nulls"]) == {"steps", "batch", "memory", "client"}
 
 
 def test_one_token(trace, build):
@@ -104,9 +104,11 @@ def test_no_rate_without_time(trace):
 
 
 def test_preemptions_are_counted_by_victim(trace):
-    steps = [{"step": 1, "preempted": ["a", "b"]}, {"step": 2, "preempted": []}, {"step": 3, "preempted": ["a"]}]
+    victims = {1: ["a", "b"], 2: [], 3: ["a"]}
+    steps = [{"step": s, "start_s": s, "end_s": s + 1, "preempted": who} for s, who in victims.items()]
     assert summary(trace(steps=steps), SLO())["preemptions"] == 3
-    assert summary(trace(steps=[{"step": 1}]), SLO())["preemptions"] is None  # not recorded is not none
+    unrecorded = summary(trace(steps=[{"step": 1, "end_s": 1.0}]), SLO())
+    assert (unrecorded["preemptions"], unrecorded["recomputed_tokens"]) == (None, None)  # not recorded is not none
 
 
 def test_the_share_of_explained_stalls(trace, build):

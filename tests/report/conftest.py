@@ -24,6 +24,12 @@ def make_trace():
 
 
 @pytest.fixture(scope="session")
+def make_crowded():
+    """The builder of SYNTHETIC traces with preemptions."""
+    return _synthetic.crowded_trace
+
+
+@pytest.fixture(scope="session")
 def runs(make_trace):
     """The six settings of the demo as report runs; SYNTHETIC."""
     slo = SLO()

@@ -218,6 +218,26 @@ def test_an_older_run_without_a_column_or_a_table_has_nulls(tmp_path, write):
     assert not len(trace.memory)
 
 
+def test_a_run_from_before_the_policy_lab_opens(tmp_path, write):
+    folder = write(tmp_path / "run")
+    new = {"steps": ["predicted_ms"]}
+    new["knobs"] = ["target_gap_ms", "aging_s", "watermark", "reserve_full", "prefix_cache"]
+    for name, columns in new.items():
+        path = folder / f"{name}.parquet"
+        pq.write_table(pq.ParquetFile(path).read().drop_columns(columns), path)
+    meta = json.loads((folder / "run.json").read_text())
+    del meta["rows"]["client"]
+    (folder / "run.json").write_text(json.dumps(meta))
+    (folder / "client.parquet").unlink()
+    trace = open_run(folder)
+    assert trace.tables["client"].schema.equals(TABLES["client"])
+    assert not len(trace.client)
+    for name, columns in new.items():
+        assert trace.tables[name].schema.equals(TABLES[name])
+        assert all(trace.tables[name][column].null_count == trace.tables[name].num_rows for column in columns)
+    assert trace.tables["knobs"]["budget"].to_pylist() == [256]
+
+
 def test_a_run_that_was_moved_has_the_id_of_its_folder(tmp_path, write):
     write(tmp_path / "one")
     shutil.move(tmp_path / "one", tmp_path / "two=2 'x'")

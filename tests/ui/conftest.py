@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.trace import Trace, join_engine_stamps, table_of
+from workbench.trace import TABLES, Trace, join_engine_stamps, table_of
 
 MIB = 1024 * 1024
 SETTINGS = {  # as the demo's six: policy, budget, chunk
@@ -128,6 +128,7 @@ def synthetic_trace(
         "steps": table_of("steps", steps),
         "batch": table_of("batch", batch),
         "memory": table_of("memory", []),
+        "client": table_of("client", []),
         "knobs": table_of("knobs", knobs),
     }
     tables["tokens"] = join_engine_stamps(tables["tokens"], tables["batch"], tables["steps"])
@@ -143,6 +144,100 @@ def synthetic_trace(
         "argv": ["python", "-m", "vllm.entrypoints.openai.api_server", "--model", "smollm2", "--api-key", "sk-secret"],
     }
     return Trace(tables, meta)
+
+
+def crowded_trace(policy: str = "chunked", *, capacity: int = 1200, chunk: int = 128, compute: bool = False) -> Trace:
+    """Build the trace of three classes in a KV pool that is too small for them.
+
+    This is SYNTHETIC data: step time = 20 ms + 0.4 ms a prefill token. When the pool is full, the request that has made
+    the least loses all it had; with ``qos`` one of the least urgent class, else the one that came last.
+
+    Args:
+        policy: chunked or qos.
+        capacity: tokens of the pool.
+        chunk: most prefill tokens of a step.
+        compute: whether the metadata tell what the model and the device do.
+    """
+    asked = {f"vip-{n}": (0, 60 + 20 * n, 0.4 + 0.9 * n) for n in range(3)}
+    asked |= {f"chat-{n}": (1, 40 + 15 * n, 0.1 * n) for n in range(5)}
+    asked |= {f"offline-{n}": (2, 420, 0.05 + 0.2 * n) for n in range(4)}
+    want, held = dict.fromkeys(asked, 40), dict.fromkeys(asked, 0)
+    need = {name: prompt for name, (_, prompt, _) in asked.items()}
+    made, first, last = dict.fromkeys(asked, 0), {}, {}
+    now, running, waiting, steps, batch, tokens = 0.1, [], list(asked), [], [], []
+
+    def rank(name):
+        return asked[name][0] if policy == "qos" else 0, asked[name][2]
+
+    while any(made[r] < want[r] for r in asked):
+        ready = sorted((r for r in waiting if asked[r][2] <= now), key=rank)
+        if ready and len(running) < 6 and sum(held.values()) + min(chunk, need[ready[0]]) <= capacity:
+            running.append(ready[0])
+            waiting.remove(ready[0])
+        running.sort(key=rank)
+        parts, room, victims = {}, chunk, []
+        for r in list(running):
+            if r in victims:
+                continue
+            left = need[r] + made[r] - held[r]
+            part = 1 if made[r] and left == 1 else min(room, left)
+            while sum(held.values()) + sum(parts.values()) + part > capacity and running[-1] != r:
+                lost = running.pop()
+                victims.append(lost)
+                waiting.insert(0, lost)
+                held[lost] = 0
+                parts.pop(lost, None)
+            if part and sum(held.values()) + sum(parts.values()) + part <= capacity:
+                parts[r] = part
+                room -= part if part > 1 else 0
+        if not parts:
+            now += 0.01
+            continue
+        prefill = sum(n for r, n in parts.items() if held[r] < max(need[r], need[r] + made[r] - 1))
+        start, end = now + 0.0004, now + 0.0204 + 0.0004 * prefill
+        for r, n in parts.items():
+            before, goal = held[r], need[r] + made[r]
+            held[r] += n
+            emitted = int(held[r] >= goal)
+            batch.append({"step": len(steps), "request": r, "tokens": n, "context": before,
+                          "prefill": before < max(need[r], goal - 1), "emitted": emitted})  # fmt: skip
+            if emitted:
+                tokens.append({"request": r, "index": made[r], "n": 1, "client_s": end + 0.001})
+                made[r] += 1
+                first.setdefault(r, end + 0.001)
+                last[r] = end + 0.001
+            if made[r] == want[r]:
+                running.remove(r)
+                held[r] = 0
+        steps.append({"step": len(steps), "scheduled_s": now, "start_s": start, "end_s": end, "prefill_tokens": prefill,
+                      "decode_tokens": sum(parts.values()) - prefill, "running": len(running), "waiting": len(waiting),
+                      "kv_use": sum(held.values()) / capacity, "preempted": victims, "revision": 1})  # fmt: skip
+        now = end + 0.0006
+    requests = [
+        {"request": r, "class": r.split("-")[0], "priority": priority, "prompt_tokens": prompt, "max_tokens": want[r],
+         "planned_s": at, "sent_s": at + 0.001, "first_s": first[r], "last_s": last[r], "done_s": last[r] + 0.001,
+         "output_tokens": made[r], "cached_tokens": 0, "status": "ok", "finish_reason": "length"}
+        for r, (priority, prompt, at) in asked.items()
+    ]  # fmt: skip
+    knobs = [{"revision": 1, "sent_s": -0.2, "applied_s": -0.19, "step": 0, "budget": chunk, "chunk": 0,
+              "max_running": 6, "policy": policy, "reserve_full": False}]  # fmt: skip
+    tables = {"requests": requests, "tokens": tokens, "steps": steps, "batch": batch, "knobs": knobs}
+    tables = {name: table_of(name, tables.get(name, [])) for name in TABLES}
+    tables["tokens"] = join_engine_stamps(tables["tokens"], tables["batch"], tables["steps"])
+    meta = {"label": "live CPU", "status": "complete", "scenario": "thrash"}
+    if compute:
+        from workbench.models.architecture import named
+
+        shape = named("smollm2-135m").as_dict()
+        peak = {"flops_per_s": 2e12, "source": "measured matmul, 1 thread, bf16"}
+        meta["compute"] = {"architecture": shape, "peak": peak, "host_bytes_per_s": None}
+    return Trace(tables, meta)
+
+
+@pytest.fixture(scope="session")
+def make_crowded():
+    """The builder of synthetic traces with preemptions, see :func:`crowded_trace`."""
+    return crowded_trace
 
 
 @pytest.fixture(scope="session")

@@ -48,15 +48,15 @@ def test_requests_are_ordered_named_and_as_long_as_planned(tokenizer_path):
         scenario(
             stream("long", 1, 300, 16, start_s=1.5, priority=2),
             stream("chat", 2, 20, 5),
-            stream("chat", 1, 30, 6, start_s=9),
+            stream("chat", 1, 30, 6, start_s=9, priority="vip"),
         ),
         tokenizer_path,
         400,
     )
     rows = [(r.request, r.class_name, r.priority, r.arrival_s, r.prompt_tokens, r.output_tokens) for r in made.requests]
     assert rows == [
-        ("chat-0", "chat", 0, 0, 20, 5),
-        ("chat-1", "chat", 0, 0, 20, 5),
+        ("chat-0", "chat", 1, 0, 20, 5),
+        ("chat-1", "chat", 1, 0, 20, 5),
         ("long-0", "long", 2, 1.5, 300, 16),
         ("chat-2", "chat", 0, 9, 30, 6),
     ]

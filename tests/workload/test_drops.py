@@ -16,7 +16,7 @@ def test_each_has_its_own_name_and_words(drops):
     assert (first.request, second.request) == ("dropped-0", "dropped-1")
     assert first.prompt_tokens == second.prompt_tokens == 500
     assert first.prompt[:32] != second.prompt[:32]
-    assert (first.class_name, first.output_tokens) == ("long", 16)
+    assert (first.class_name, first.priority, first.output_tokens) == ("long", 2, 16)
 
 
 @pytest.mark.parametrize("tokens", [0, -5, 1009])

@@ -10,24 +10,41 @@ memory.py             C4, C5: the activation peak, and the power of the chunk th
 default_on.py         C6: whether chunked prefill has to be switched on
 golden_range.py       C7: the golden range of the budget
 reference_command.py  C8: the article's command
+journal.py            which requests held KV before each step, and how far each was
+preemption_cost.py    C10: what preemption costs
+qos_classes.py        C12: classes, and who is preempted
+utilisation.py        C9: MFU of decodes alone and with prefill riding along
+crossover.py          C11: recompute or swap
+step_order.py         C13: the order inside a step
+cache_lookup.py       what each request took from the prefix cache
+cached_prefix.py      C15: the longest cached prefix first
 resolved.py           asks the installed vLLM what it makes of a command line
 """
 
+from workbench.claims.cache_lookup import cache_lookups
+from workbench.claims.cached_prefix import cached_prefix
 from workbench.claims.chunk_steps import chunk_steps, step_counts
+from workbench.claims.crossover import recompute_or_swap
 from workbench.claims.default_on import flag_needed
 from workbench.claims.flat_gaps import flat_gaps
 from workbench.claims.freeze import freeze
 from workbench.claims.golden_range import golden_range
 from workbench.claims.long_prompt import LongPrompt, long_prompts
 from workbench.claims.memory import memory_exponent, peak_drop
+from workbench.claims.preemption_cost import preemption_cost
+from workbench.claims.qos_classes import qos_classes
 from workbench.claims.reference_command import reference_command
 from workbench.claims.resolved import resolve, stand_in, stock
+from workbench.claims.step_order import step_order
+from workbench.claims.utilisation import utilisation
 from workbench.claims.verdict import Outcome, Verdict
 
 __all__ = [
     "LongPrompt",
     "Outcome",
     "Verdict",
+    "cache_lookups",
+    "cached_prefix",
     "chunk_steps",
     "flag_needed",
     "flat_gaps",
@@ -36,9 +53,14 @@ __all__ = [
     "long_prompts",
     "memory_exponent",
     "peak_drop",
+    "preemption_cost",
+    "qos_classes",
+    "recompute_or_swap",
     "reference_command",
     "resolve",
     "stand_in",
     "step_counts",
+    "step_order",
     "stock",
+    "utilisation",
 ]

@@ -75,6 +75,13 @@ class TokenRow(msgspec.Struct, array_like=True, gc=False):
     client_s: float
 
 
+class LateRow(msgspec.Struct, array_like=True, gc=False):
+    """The client's event loop ran late; seconds from the play's zero."""
+
+    t_s: float  # when it noticed
+    late_s: float
+
+
 class RequestRow(msgspec.Struct, rename={"class_name": "class"}):
     """One request that has ended, or that never began."""
 
@@ -102,6 +109,7 @@ class Rows(msgspec.Struct, tag="rows"):
     tokens: list[TokenRow]
     requests: list[RequestRow]
     in_flight: int
+    late: list[LateRow] = []
 
 
 class Done(msgspec.Struct, tag="done"):

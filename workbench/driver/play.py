@@ -92,6 +92,8 @@ class Play:
         if rows.tokens:
             self.output_tokens += sum(row.n for row in rows.tokens)
             self._sink.rows("tokens", [_token(row) for row in rows.tokens])
+        if rows.late:
+            self._sink.rows("client", [{"t_s": row.t_s, "late_s": row.late_s} for row in rows.late])
         if rows.requests:
             for row in rows.requests:
                 self._unreported.pop(row.request, None)

@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 
+from workbench.driver.lateness import Lateness
 from workbench.driver.messages import Item, Report, RequestRow, Rows, Target, TokenRow, row_of
 from workbench.driver.stream import Stream
 
@@ -50,6 +51,7 @@ class Player:
         self._told_in_flight = 0
         self._idle, self._released = asyncio.Event(), asyncio.Event()
         self._hold_s: float | None = None
+        self._lateness: Lateness | None = None
 
     async def run(self, zero: float, concurrency: Mapping[str, int], hold_s: float | None = None) -> None:
         """Play to the end; returns when every request has ended and has been reported.
@@ -60,6 +62,13 @@ class Player:
             hold_s: requests planned from here on wait for :meth:`release`.
         """
         self._zero, self._hold_s = zero, hold_s
+        self._lateness = Lateness(zero)
+        try:
+            await self._run(concurrency)
+        finally:
+            self._lateness.stop()
+
+    async def _run(self, concurrency: Mapping[str, int]) -> None:
         if not self._cancelled:
             self._source(self._send_on_time([item for item in self._items if item.class_name not in concurrency]))
             for class_name, width in concurrency.items():
@@ -157,10 +166,11 @@ class Player:
 
     def _send(self, requests: list[RequestRow]) -> None:
         tokens, in_flight = self._tokens[:], len(self._streams)
+        late = self._lateness.take() if self._lateness else []
         self._tokens.clear()  # emptied in place: the streams hold its append
-        if tokens or requests or in_flight != self._told_in_flight:
+        if tokens or requests or late or in_flight != self._told_in_flight:
             self._told_in_flight = in_flight
-            self._report(Rows(self._play, tokens, requests, in_flight))
+            self._report(Rows(self._play, tokens, requests, in_flight, late))
 
 
 def _never_sent(item: Item) -> RequestRow:

@@ -14,6 +14,7 @@ import msgspec
 import zmq
 
 from workbench.config import Knobs
+from workbench.engine.decode_floor import DecodeFloor
 from workbench.engine.probe import wire
 from workbench.engine.probe.knob_page import KnobPage
 from workbench.trace import Sink
@@ -48,6 +49,12 @@ class Collector:
         self.scheduler: wire.SchedulerHello | None = None
         self.workers: dict[int, wire.WorkerHello] = {}
         self.faults: list[str] = []
+        self.fault_count = 0  # also of those that were not kept
+        self.replies = 0  # to what was written on the knob page
+        self.replied_step = 0  # the step that the last of them came before
+        self.last_step = 0
+        self.decode_floor = DecodeFloor()
+        self._cache_resets = 0
         self._dropped = self._dropped_before = 0  # records that the probe could not send, as far as it has said
         self.last_step_s = 0.0
         self._stop = threading.Event()
@@ -56,10 +63,20 @@ class Collector:
 
     def send_knobs(self, revision: int, knobs: Knobs) -> None:
         """Put knobs where the scheduler looks before its next step."""
-        change = wire.KnobChange(revision=revision, **knobs.model_dump())
         with self._lock:
-            self._page.write(change)
+            self._write(revision, knobs)
             self._emit("knobs", [self._knob_row(revision, time.monotonic(), knobs)])
+
+    def send_cache_reset(self, revision: int, knobs: Knobs) -> None:
+        """Have the scheduler empty the prefix cache before its next step; the knobs in force stay as they are."""
+        with self._lock:
+            self._cache_resets += 1
+            self._write(revision, knobs)
+
+    @property
+    def decode_floor_ms(self) -> float | None:
+        """What a quick step without prefill takes on this engine; none until enough of them were seen."""
+        return self.decode_floor.ms
 
     @contextmanager
     def into(
@@ -96,6 +113,9 @@ class Collector:
         self._thread.join(5.0)
         self._records.close(0)
 
+    def _write(self, revision: int, knobs: Knobs) -> None:
+        self._page.write(wire.KnobChange(revision=revision, cache_resets=self._cache_resets, **knobs.model_dump()))
+
     def _settle(self, arrived: int) -> None:
         """Wait until the records of the last steps are in: all that arrived was emitted, and nothing more comes."""
         begun = time.monotonic()
@@ -121,7 +141,8 @@ class Collector:
     def _take(self, record: wire.Record) -> None:
         match record:
             case wire.Step():
-                self.last_step_s = time.monotonic()
+                self.last_step_s, self.last_step = time.monotonic(), record.step
+                self.decode_floor.see(record)
                 self._dropped = record.dropped
                 self._emitted += sum(part.emitted for part in record.parts)
                 if record.end_s >= self._zero:
@@ -132,6 +153,7 @@ class Collector:
                 self.workers[record.rank] = record
             case wire.KnobReply():
                 self._applied(record)
+                self.replied_step, self.replies = record.step, self.replies + 1
             case wire.Fault():
                 self._fault(record.where, record.error)
 
@@ -143,6 +165,7 @@ class Collector:
         self._emit("knobs", [row])
 
     def _fault(self, where: str, error: str) -> None:
+        self.fault_count += 1
         if len(self.faults) < _FAULTS:
             self.faults.append(f"{where}: {error}")
 

@@ -105,6 +105,7 @@ def server_argv(config: EngineConfig, model: ModelFiles, device: Device, port: i
         _SCHEDULER[asynchronous],
         "--worker-cls",
         _WORKER[device],
+        "--enable-prompt-tokens-details",  # else no answer says how many prompt tokens the prefix cache had
         "--disable-uvicorn-access-log",
     ]
 
@@ -135,16 +136,50 @@ def serve_command(config: EngineConfig, model: ModelFiles | None = None, knobs: 
     Args:
         config: start-up fields.
         model: the resolved model, so that a preset shows as the folder it was made in.
-        knobs: hot knobs to be made permanent; stock vLLM has no decode-first, so only budget, chunk and
-            running cap carry over.
+        knobs: hot knobs to be made permanent, by the flag that stock vLLM has for each; a policy that it does not have
+            is named in a comment behind the command.
     """
     if knobs is not None:
-        config = config.replace(
-            max_num_batched_tokens=knobs.budget, max_num_seqs=min(config.max_num_seqs, knobs.max_running)
-        )
+        config = _permanent(config, knobs)
     config = config.replace(extra_args=tuple(arguments(config.extra_args)))
     path, load_format = (str(model.path), model.load_format) if model else (config.model, "auto")
-    argv = ["vllm", "serve", path, *flags(config, load_format)]
-    if knobs is not None and knobs.chunk:
+    line = shlex.join(["vllm", "serve", path, *flags(config, load_format), *(_knob_flags(knobs) if knobs else ())])
+    lost = _lost(knobs) if knobs else ""
+    return f"{line}  # without {lost}, which stock vLLM does not have" if lost else line
+
+
+def _permanent(config: EngineConfig, knobs: Knobs) -> EngineConfig:
+    """The start-up fields that the knobs stand for."""
+    return config.replace(
+        max_num_batched_tokens=knobs.budget,
+        max_num_seqs=min(config.max_num_seqs, knobs.max_running),
+        scheduling_policy="priority" if knobs.policy == "priority" else config.scheduling_policy,
+        enable_prefix_caching=config.enable_prefix_caching and knobs.prefix_cache,
+    )
+
+
+def _knob_flags(knobs: Knobs) -> list[str]:
+    """Flags for knobs that no start-up field stands for (vllm/engine/arg_utils.py of vLLM 0.32.0)."""
+    argv: list[str] = []
+    if knobs.policy == "monolithic":
+        argv.append("--no-enable-chunked-prefill")  # a cap would split the prompt all the same
+    elif knobs.chunk:
         argv += ["--long-prefill-token-threshold", str(knobs.chunk)]
-    return shlex.join(argv)
+    if knobs.watermark:
+        argv += ["--watermark", f"{knobs.watermark:g}"]
+    if not knobs.reserve_full:
+        argv.append("--no-scheduler-reserve-full-isl")
+    return argv
+
+
+def _lost(knobs: Knobs) -> str:
+    """The policy that no flag stands for, with the knob that it goes by; empty for a stock one.
+
+    vLLM's --prefill-schedule-interval is not decode-first: only data-parallel engines look at it.
+    """
+    own = {
+        "decode_first": f"prefill_every {knobs.prefill_every}",
+        "qos": f"aging_s {knobs.aging_s:g}",
+        "target_gap": f"target_gap_ms {knobs.target_gap_ms:g}",
+    }
+    return f"the policy {knobs.policy} ({own[knobs.policy]})" if knobs.policy in own else ""

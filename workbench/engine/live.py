@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import secrets
 import shutil
-import socket
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.config import EngineConfig, Envelope, Knobs
 from workbench.driver.host import DriverProcess, Play
-from workbench.engine import command, failures
+from workbench.engine import command, failures, prefix_cache
+from workbench.engine.checks import check_device, check_length, check_resolved, take_port
 from workbench.engine.collector import Collector
+from workbench.engine.facts import facts_of, stage
 from workbench.engine.leftovers import new_log
-from workbench.engine.probe import wire
 from workbench.engine.probe.compat import check_version, installed_vllm
 from workbench.engine.process import EngineProcess
 from workbench.engine.protocol import Label, Progress, State
+from workbench.engine.server import Server
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.models import ModelFiles, resolve_model
 from workbench.proc import Identity, identity, is_same
@@ -32,6 +32,14 @@ from workbench.workload.request import Workload
 
 _POLL_S = 0.1
 _LAST_WORDS_S = 3.0
+
+
+class _Parts(NamedTuple):
+    """What belongs to one start."""
+
+    collector: Collector
+    driver: DriverProcess
+    server: Server
 
 
 class LiveEngine:
@@ -56,7 +64,8 @@ class LiveEngine:
         self._core: Identity | None = None  # of EngineCore
         self._collector: Collector | None = None
         self._driver: DriverProcess | None = None
-        self._port = 0
+        self._server: Server | None = None
+        self._play: Play | None = None
         with contextlib.suppress(EngineStartError):  # said when it is started
             self._device = command.installed_device(installed_vllm())
         self._stopping = threading.Event()
@@ -144,19 +153,39 @@ class LiveEngine:
         """Set the hot knobs for the next step.
 
         Raises:
-            EnvelopeError: they do not fit what the engine was started with.
+            EnvelopeError: they do not fit what the engine was started with, or a target gap is below its decode floor.
             EngineError: the engine does not run.
         """
         self.envelope.check(knobs)
         with self._lock:
-            if self._collector is None or self.state != "ready":
-                raise EngineError(
-                    f"knobs: got a change while the engine is {self.state}, expected ready; start it first"
-                )
+            collector = self._ready("knobs: got a change").collector
+            collector.decode_floor.check(knobs)
             self._revision += 1
             self._knobs = knobs
-            self._collector.send_knobs(self._revision, knobs)
+            collector.send_knobs(self._revision, knobs)
             return self._revision
+
+    def reset_prefix_cache(self) -> None:
+        """Empty the prefix cache; returns when it is empty, some 50 ms later.
+
+        Raises:
+            ConfigError: the engine was started without a prefix cache.
+            EngineError: the engine does not run, a run is going on, or the cache could not be emptied.
+        """
+        if not self.config.enable_prefix_caching:
+            raise ConfigError(
+                "enable_prefix_caching",
+                False,
+                "True, to have a prefix cache to reset",
+                "set it and start the engine again",
+            )
+        with self._lock:
+            parts = self._ready("prefix cache: got a reset")
+            if self._play is not None and not self._play.done:
+                raise EngineError(
+                    "prefix cache: got a reset in mid-run, expected an engine at rest; wait for the run or stop it"
+                )
+            prefix_cache.reset(parts.collector, self._revision, self._knobs, parts.server.make_one_step)
 
     def play(self, workload: Workload, sink: Sink, hold_s: float | None = None) -> Play:
         """Start to play a workload; see :meth:`workbench.engine.protocol.Engine.play`.
@@ -165,149 +194,90 @@ class LiveEngine:
             EngineError: the engine does not run, or a play is going on.
         """
         with self._lock:
-            if self.state != "ready" or self._driver is None or self._collector is None or self._process is None:
-                raise EngineError(
-                    f"play: got a workload while the engine is {self.state}, expected ready; start it first"
-                )
-            collector, revision, knobs = self._collector, self._revision, self._knobs
-            return self._driver.play(
+            parts, revision, knobs = self._ready("play: got a workload"), self._revision, self._knobs
+            self._play = parts.driver.play(
                 workload,
                 sink,
-                recording=lambda play: collector.into(sink, play.zero, revision, knobs, lambda: play.output_tokens),
+                recording=lambda play: parts.collector.into(
+                    sink, play.zero, revision, knobs, lambda: play.output_tokens
+                ),
                 died=self.death,
                 hold_s=hold_s,
             )
+            return self._play
 
     def describe(self) -> dict[str, Any]:
         """Facts for a run's metadata; None is what is not known, or not any more."""
-        collector = self._collector  # a stop in another thread takes it away
-        hello = collector.scheduler if collector else None
-        workers = list(collector.workers.values()) if collector else []
-        facts = {
+        serve = command.serve_command(self.config, self.model, self._knobs)
+        mine = {
             "label": self.label,
-            "vllm": "=".join(installed_vllm() or ("vllm", "not installed")),
             "engine_pid": self.pid,
             "engine_argv": self.argv,
-            "serve_command": command.serve_command(self.config, self.model, self._knobs),
+            "serve_command": serve,
             "startup_s": self.startup_s,
             "config": self.config.model_dump(mode="json"),
             "model_origin": self.model.origin if self.model else None,
-            "resolved": {field: getattr(hello, field) for field in hello.__struct_fields__} if hello else None,
-            # Of the one rank whose output vLLM hands back. On CPU the weights are what loading them made resident.
-            "memory_split": {
-                "rank": workers[0].rank,
-                "weights_bytes": workers[0].weights_bytes,
-                "kv_bytes": workers[0].kv_bytes,
-            }
-            if workers
-            else None,
-            "probe_faults": list(collector.faults) if collector else None,  # since the engine started
-            "probe_dropped": collector.dropped if collector else None,  # since the run began
         }
-        shown: dict[str, Any] = redact(facts)  # extra_args may hold a key, and this goes to disk
+        shown: dict[str, Any] = redact(mine | facts_of(self._collector))  # extra_args may hold a key; this goes to disk
         return shown
+
+    def _ready(self, what: str) -> _Parts:
+        """The parts of an engine that is ready, for something that was asked of it."""
+        collector, driver, server = self._collector, self._driver, self._server
+        if self.state != "ready" or collector is None or driver is None or server is None:
+            raise EngineError(f"{what} while the engine is {self.state}, expected ready; start it first")
+        return _Parts(collector, driver, server)
 
     def _launch(self, tell: Callable[[str], None]) -> None:
         distribution = installed_vllm()
         installed = command.installed_device(distribution)
-        if self.config.device not in ("auto", installed):
-            raise ConfigError(
-                "device",
-                self.config.device,
-                f"{installed}, which the installed vLLM was built for",
-                "set device to auto",
-            )
+        check_device(self.config, installed)
         if distribution:
             check_version(distribution[1])
         self._device, self._core = installed, None
         self._knobs, self._revision = self.envelope.defaults, 0
         self.model = resolve_model(self.config.model, progress=tell)
-        self._check_length(self.model)
-        self._port = self._take_port()
+        check_length(self.config, self.model)
+        port = take_port(self.config.port)
         folder = Path(tempfile.mkdtemp(prefix="wb-"))  # mkdtemp makes it 0700; the path must stay short for ipc
-        label, self._api_key = secrets.token_hex(8), secrets.token_urlsafe(24)
+        label, api_key = secrets.token_hex(8), secrets.token_urlsafe(24)
         self.log = new_log(label)
         try:
             self._collector = Collector(folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        self.argv = command.server_argv(self.config, self.model, self._device, self._port)
+        self.argv = command.server_argv(self.config, self.model, self._device, port)
         tell("starting vLLM")
         self._process = EngineProcess(
             argv=self.argv,
-            env=command.server_environment(str(folder), label, self._api_key, self._device),
+            env=command.server_environment(str(folder), label, api_key, self._device),
             folder=folder,
             log=self.log,
             label=label,
         )
-        self._driver = DriverProcess(port=self._port, api_key=self._api_key, model=self.config.model)
-
-    def _check_length(self, model: ModelFiles) -> None:
-        if model.max_positions is not None and self.config.max_model_len > model.max_positions:
-            raise ConfigError(
-                "max_model_len",
-                self.config.max_model_len,
-                f"at most {model.max_positions}, the positions of {model.name}",
-                "lower it or choose another model",
-            )
-
-    def _take_port(self) -> int:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", self.config.port or 0))
-            except OSError as error:
-                raise ConfigError(
-                    "port", self.config.port, "a free port on 127.0.0.1", f"leave it unset or choose another ({error})"
-                ) from None
-            return int(probe.getsockname()[1])
+        self._server = Server(port, api_key, self.config.model)
+        self._driver = DriverProcess(port=port, api_key=api_key, model=self.config.model)
 
     def _await_ready(self, begun: float, tell: Callable[[str], None]) -> None:
         deadline = begun + self.config.start_timeout_s
         while True:
-            process, collector = self._process, self._collector
-            if process is None or collector is None:
+            process, collector, server = self._process, self._collector, self._server
+            if process is None or collector is None or server is None:
                 raise AssertionError("launched, and only the holder of the life lock shuts down")
             if not process.running:
                 raise self._start_error(process.error)
-            if collector.scheduler is not None and self._ask("/health") == 200:
+            if collector.scheduler is not None and server.is_healthy():
                 process.mark_ready()
                 self._core = identity(collector.scheduler.pid)
-                self._check_resolved(collector.scheduler)
+                check_resolved(self.config, collector.scheduler, self._device)
                 return
             if time.monotonic() > deadline:
                 raise self._start_error(
                     f"not ready after start_timeout_s = {self.config.start_timeout_s:g} s; raise it, or see the log"
                 )
-            tell(self._stage())
+            tell(stage(failures.read_tail(self.log) if self.log else ""))
             time.sleep(_POLL_S)
-
-    def _check_resolved(self, hello: wire.SchedulerHello) -> None:
-        """Refuse an engine that extra_args made another than the configuration, its envelope and its charts say."""
-        config = self.config
-        asked = {
-            "max_num_batched_tokens": (hello.max_num_batched_tokens, config.max_num_batched_tokens),
-            "max_num_seqs": (hello.max_num_seqs, config.max_num_seqs),
-            "max_model_len": (hello.max_model_len, config.max_model_len),
-            "enable_prefix_caching": (hello.prefix_caching, config.enable_prefix_caching),
-            "async_scheduling": (hello.async_scheduling, command.is_async(config, self._device)),
-            "enable_chunked_prefill": (hello.chunked_prefill, True),
-            "long_prefill_token_threshold": (hello.chunk, 0),
-        }
-        for field, (found, expected) in asked.items():
-            if found != expected:
-                hot = {"enable_chunked_prefill": "policy", "long_prefill_token_threshold": "chunk"}.get(field)
-                way = f"turn the hot knob {hot}" if hot else f"set {field}"
-                raise ConfigError(field, found, f"{expected}, as the engine was configured", f"{way}, not extra_args")
-
-    def _stage(self) -> str:
-        """What a starting engine is doing, as its log tells."""
-        text = failures.read_tail(self.log) if self.log else ""
-        for mark, stage in _STAGES:
-            if mark in text:
-                return stage
-        return "importing vLLM"
 
     def _start_error(self, why: str | None) -> EngineStartError:
         text = failures.read_tail(self.log) if self.log else ""
@@ -334,20 +304,10 @@ class LiveEngine:
         """Whether API server and engine core run; the server outlives a killed core by some seconds."""
         return self._process is not None and self._process.running and (self._core is None or is_same(self._core))
 
-    def _ask(self, path: str) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)
-        try:
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self._api_key}"})
-            return connection.getresponse().status
-        except (OSError, http.client.HTTPException):
-            return 0
-        finally:
-            connection.close()
-
     def _shut_down(self, state: State) -> None:
         self._state = "stopping"
         driver, process, collector = self._driver, self._process, self._collector
-        self._driver = self._process = self._collector = None
+        self._driver = self._process = self._collector = self._server = None
         if driver is not None:
             driver.close()
         if process is not None:
@@ -356,14 +316,3 @@ class LiveEngine:
         if collector is not None:
             collector.close()
         self._state = state
-
-
-_STAGES = (
-    ("Application startup complete", "answering"),
-    ("Starting vLLM server", "opening the port"),
-    ("init engine", "opening the port"),
-    ("GPU KV cache size", "warming up"),
-    ("Loading weights took", "making the KV pool"),
-    ("Starting to load model", "loading weights"),
-    ("Initializing a V1 LLM engine", "starting the engine core"),
-)

@@ -66,6 +66,14 @@ class Engine(Protocol):
     def set_knobs(self, knobs: Knobs) -> int:
         """Set the hot knobs for the next step; return the revision."""
 
+    def reset_prefix_cache(self) -> None:
+        """Empty the prefix cache of an engine at rest.
+
+        Raises:
+            ConfigError: it has none.
+            EngineError: it is not at rest, or the cache could not be emptied.
+        """
+
     def play(self, workload: Workload, sink: Sink, hold_s: float | None = None) -> Playing:
         """Start to play a workload; measured rows go to ``sink``.
 

@@ -81,6 +81,7 @@ class Gaps:
         table = trace.tables["tokens"]
         names, code = encode(table["request"])
         at, index, n, engine = (floats(table[name]) for name in ("client_s", "index", "n", "engine_s"))
+        at = np.where(np.isnan(at), engine, at)  # a simulated run has no client: what is made has arrived
         sound = (code >= 0) & np.isfinite(at)
         if not sound.all():
             code, at, index, n, engine = (column[sound] for column in (code, at, index, n, engine))
@@ -149,17 +150,28 @@ def encode(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
     return coded.dictionary.to_pylist(), codes
 
 
+def in_groups(code: Ints) -> Ints:
+    """Order that puts equal codes together, and keeps what is equal as it was."""
+    return np.argsort(_small(code), kind="stable")
+
+
 def _by_stream(code: Ints, at: Floats) -> NDArray[Any]:
     """Order by stream, then by time, then as it was."""
     if not bool((at[1:] >= at[:-1]).all()):
         order: NDArray[Any] = np.lexsort((at, code))
         return order
-    return np.argsort(_small(code), kind="stable")
+    return in_groups(code)
 
 
 def _small(code: Ints) -> NDArray[Any]:
     """The same numbers in 16 bits where they fit, which numpy sorts four times as fast."""
     return code.astype(np.uint16) if len(code) and code.max() < 2**16 else code
+
+
+def class_of(trace: Trace) -> dict[str, str | None]:
+    """The class of each request that has a row."""
+    table = trace.tables["requests"]
+    return dict(zip(table["request"].to_pylist(), table["class"].to_pylist(), strict=True))
 
 
 def _classes(trace: Trace, names: list[str]) -> tuple[list[str], Ints]:

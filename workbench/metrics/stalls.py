@@ -1,11 +1,14 @@
 """Every stall of a run (a gap above the SLO), with what caused it.
 
-A cause must account for at least half of the gap. Tried in this order:
+A gap is joined to the steps that ended in it. What was measured of it is divided into parts that do not overlap, and
+a cause must account for at least half of the gap. Tried in this order:
 
-* front end or client: the engine had the token in time, the rest of the gap lies behind it;
-* preemption: the request lost its KV blocks in the gap, or had its prompt computed again;
+* client: the engine had the token in time, and the client's event loop ran late while the token waited;
+* front end: the engine had the token in time, and the client was not late;
+* preemption: the request lost its KV blocks, was away, and had tokens computed again;
+* kv wait: it was not in steps in which blocks were short, or was preempted and came back without computing anything;
 * prefill: steps in the gap carried the prompt of one other request;
-* several: the prompts of several requests, or they and the front end together;
+* several: all of these together;
 * unknown: none of these, or no step records.
 
 The time of a step belongs to the prompts in it, in proportion to their tokens.
@@ -13,129 +16,148 @@ The time of a step belongs to the prompts in it, in proportion to their tokens.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
 from workbench.config import SLO
-from workbench.metrics.gaps import Floats, Gaps, Ints, encode
+from workbench.metrics.gaps import Floats, Gaps
+from workbench.metrics.preemptions import Preemptions
+from workbench.metrics.stall_parts import GapParts, Parts
+from workbench.metrics.step_table import StepTable
 from workbench.trace import Trace, floats
 
-CAUSES = ("prefill", "preemption", "several", "front end or client", "unknown")
+CAUSES = ("prefill", "preemption", "kv wait", "several", "front end", "client", "unknown")
 _MOST = 0.5
-_COLUMNS = ["request", "class", "at_s", "gap_ms", "cause", "detail"]
+Blame = tuple[str, int | None, str | None, str]  # cause, step, request, detail
+_COLUMNS = ["request", "class", "at_s", "gap_ms", "cause", "step", "because", "detail"]
 
 
 def stalls(trace: Trace, slo: SLO) -> pd.DataFrame:
     """Return one row a stall in the order of time.
 
-    Columns: ``request``, ``class``, ``at_s`` (when it ended), ``gap_ms``, ``cause`` (one of :data:`CAUSES`), ``detail``
-    (one line: which request, how many tokens, how long).
+    Columns: ``request``, ``class``, ``at_s`` (when it ended), ``gap_ms``, ``cause`` (one of :data:`CAUSES`), ``step``
+    (the engine's number of the step to blame: the one with most of the prompt, the one that preempted, the longest
+    where the cause is not known; NA where no step is to blame), ``because`` (the request to blame: the prompt; with a
+    preemption the largest prompt that took the blocks; or None), ``detail`` (one line: which request, how many tokens,
+    how long).
     """
-    return find_stalls(trace, slo, Gaps.of(trace))
+    gaps, steps = Gaps.of(trace), StepTable.of(trace)
+    return find_stalls(trace, slo, gaps, steps, Preemptions.among(steps))
 
 
-def find_stalls(trace: Trace, slo: SLO, gaps: Gaps) -> pd.DataFrame:
-    """Same as :func:`stalls`, for gaps that are known already."""
+def explained(frame: pd.DataFrame) -> float | None:
+    """Share of stalls, 0..1, whose cause is known; None where there are no stalls."""
+    return float((frame["cause"] != "unknown").mean()) if len(frame) else None
+
+
+def find_stalls(trace: Trace, slo: SLO, gaps: Gaps, steps: StepTable, lost: Preemptions) -> pd.DataFrame:
+    """Same as :func:`stalls`, for what is known already."""
     which = np.flatnonzero(gaps.gap_ms > slo.gap_ms)
-    if not len(which):
-        return pd.DataFrame({name: pd.Series(dtype=float if name in ("at_s", "gap_ms") else str) for name in _COLUMNS})
     which = which[np.argsort(gaps.at_s[which], kind="stable")]
-    steps = _Steps.of(trace)
     stamped = np.isfinite(gaps.engine_gap_ms[which])
     begin = np.where(stamped, gaps.engine_begin_s[which], gaps.begin_s[which])
     end = np.where(stamped, gaps.engine_at_s[which], gaps.at_s[which])
     low, high = (np.searchsorted(steps.end_s, edge, side="right") for edge in (begin, end))
     lag_ms = np.where(stamped, gaps.gap_ms[which] - gaps.engine_gap_ms[which], 0.0)
-    classes = [*gaps.classes, None]
+    late_ms = _late_ms(trace, gaps.engine_at_s[which], gaps.at_s[which])
+    divided, classes = GapParts(steps, lost), [*gaps.classes, None]
+    stream = np.array([steps.where.get(name, -1) for name in gaps.names], dtype=np.int64)
+    special = divided.special(stream[gaps.code[which]], low, high)
     rows = []
     for i, gap in enumerate(which.tolist()):
-        name, gap_ms = gaps.names[gaps.code[gap]], float(gaps.gap_ms[gap])
-        cause, detail = steps.explain(name, gap_ms, float(lag_ms[i]), int(low[i]), int(high[i]))
-        rows.append((name, classes[gaps.of_class[gaps.code[gap]]], gaps.at_s[gap], gap_ms, cause, detail))
-    return pd.DataFrame(rows, columns=_COLUMNS)
+        name, gap_ms, lag = gaps.names[gaps.code[gap]], float(gaps.gap_ms[gap]), float(lag_ms[i])
+        blame = _behind(gap_ms, lag, float(late_ms[i]))
+        if blame is None:
+            span = (int(low[i]), int(high[i]))
+            parts = divided.of(name, float(begin[i]), float(end[i]), *span) if special[i] else divided.plain(*span)
+            blame = _in_engine(parts, name, gap_ms, lag, divided) or _unknown(steps, *span)
+        rows.append((name, classes[gaps.of_class[gaps.code[gap]]], gaps.at_s[gap], gap_ms, *blame))
+    frame = pd.DataFrame(rows, columns=_COLUMNS)
+    kinds = {"at_s": float, "gap_ms": float, "step": "Int64"}
+    return frame.astype({name: kinds.get(name, object) for name in _COLUMNS})
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """The steps of a trace, in order, and which prompts they carried."""
+def _behind(gap_ms: float, lag_ms: float, late_ms: float) -> Blame | None:
+    """Who held a token that the engine had in time."""
+    if lag_ms < _MOST * gap_ms:
+        return None
+    held = f"{lag_ms:,.0f} ms after the engine had the token"
+    if np.isnan(late_ms):
+        return "unknown", None, None, f"{held}: front end or client, whose lateness was not measured"
+    if late_ms >= _MOST * lag_ms:
+        return "client", None, None, f"{held}, the client's loop was late for {late_ms:,.0f} ms of it"
+    return "front end", None, None, held
 
-    end_s: Floats
-    seconds: Floats
-    names: list[str]
-    prompt_step: Ints  # for each prompt part: position of its step, ascending
-    prompt_of: Ints  # whose it is, in names
-    prompt_tokens: Floats
-    preempted: dict[str, list[int]]  # request: positions of the steps at which it was preempted
-    seen: dict[tuple[int, int], list[tuple[float, int, str]]]  # prompts of a range of steps, worked out once
 
-    @classmethod
-    def of(cls, trace: Trace) -> _Steps:
-        table = trace.tables["steps"]
-        end_s = floats(table["end_s"])
-        order = np.argsort(end_s, kind="stable")
-        order = order[np.isfinite(end_s[order])]
-        end_s = end_s[order]
-        start, scheduled = floats(table["start_s"])[order], floats(table["scheduled_s"])[order]
-        begin = np.where(np.isnan(start), scheduled, start)
-        begin = np.fmax(begin, np.concatenate(([-np.inf], end_s[:-1])))  # with two in flight, one runs at a time
-        ids = floats(table["step"])[order]
-        batch = trace.tables["batch"]
-        names, of = encode(batch["request"])
-        step = floats(batch["step"])
-        by_id = np.argsort(ids, kind="stable")
-        at = np.minimum(np.searchsorted(ids[by_id], step), max(len(ids) - 1, 0))
-        position = by_id[at] if len(ids) else np.zeros(len(step), np.int64)
-        is_prompt = batch["prefill"].fill_null(False).to_numpy() & (of >= 0)
-        is_prompt &= (ids[position] == step) if len(ids) else False
-        part = np.flatnonzero(is_prompt)
-        part = part[np.argsort(position[part], kind="stable")]
-        preempted: dict[str, list[int]] = {}
-        lists = table["preempted"]
-        if lists.null_count < len(lists):
-            for place, victims in enumerate(lists.take(order).to_pylist()):
-                for victim in victims or ():
-                    preempted.setdefault(victim, []).append(place)
-        tokens = np.nan_to_num(floats(batch["tokens"]))[part]
-        return cls(end_s, np.fmax(end_s - begin, 0), names, position[part], of[part], tokens, preempted, {})
-
-    def explain(self, request: str, gap_ms: float, lag_ms: float, low: int, high: int) -> tuple[str, str]:
-        """Cause and detail of a gap of ``request`` in which the steps ``low`` to ``high`` - 1 ended."""
-        if lag_ms >= _MOST * gap_ms:
-            return "front end or client", f"{lag_ms:,.0f} ms after the engine had the token"
-        prompts = self._prompts(low, high)
-        again = sum(tokens for _, tokens, name in prompts if name == request)
-        places = self.preempted.get(request, [])
-        at = bisect_left(places, low)
-        if again or (at < len(places) and places[at] < high):
-            return "preemption", f"{again:,} tokens computed again" if again else "lost its KV blocks"
-        if prompts and prompts[0][0] * 1e3 >= _MOST * gap_ms:
-            return "prefill", f"prefill of {prompts[0][2]}, {prompts[0][1]:,} tokens"
-        if prompts and sum(seconds for seconds, _, _ in prompts) * 1e3 + max(lag_ms, 0.0) >= _MOST * gap_ms:
-            told = ", ".join(f"{name} ({tokens:,})" for _, tokens, name in prompts[:3])
+def _in_engine(parts: Parts, request: str, gap_ms: float, lag_ms: float, divided: GapParts) -> Blame | None:
+    """What in the engine accounts for the gap, alone or together with what lies behind it."""
+    most_s, number = _MOST * gap_ms / 1e3, divided.steps.number
+    own_s, prompts = parts.away_s + parts.redo_s, parts.prompts
+    redone = parts.again != 0 and own_s > 0  # an unknown number is some
+    blamed = parts.preempted_at if parts.short_at is None or own_s >= most_s else parts.short_at
+    step = None if blamed is None else int(number[blamed])
+    taker = None if blamed is None else divided.taker(blamed, request)
+    if redone and own_s >= most_s:
+        return "preemption", step, taker, _preempted(parts)
+    wait_s = parts.short_s + (0.0 if redone else own_s)
+    if wait_s >= most_s:
+        how = ", preempted, nothing computed again" if own_s else ""
+        return "kv wait", step, taker, f"{wait_s * 1e3:,.0f} ms without KV blocks{how}"
+    if prompts and prompts[0].seconds >= most_s:
+        one = prompts[0]
+        again = f", {one.again:,} of them again after its preemption" if one.again else ""
+        return "prefill", one.step, one.request, f"prefill of {one.request}, {one.tokens:,} tokens{again}"
+    in_engine_s = own_s + parts.short_s + sum(prompt.seconds for prompt in prompts)
+    if in_engine_s > 0 and in_engine_s + max(lag_ms, 0.0) / 1e3 >= most_s:
+        told = []
+        if prompts:
             more = f" and {len(prompts) - 3} more" if len(prompts) > 3 else ""
-            late = f", {lag_ms:,.0f} ms behind the engine" if lag_ms > 0.1 * gap_ms else ""
-            return "several", f"prefill of {told}{more}{late}"
-        if not len(self.end_s):
-            return "unknown", "no step records"
-        if low == high:
-            return "unknown", "no step ended in the gap"
-        longest = self.seconds[low:high].max() * 1e3
-        return "unknown", f"{high - low:,} steps in the gap, the longest {longest:,.0f} ms"
+            told.append(f"prefill of {', '.join(f'{p.request} ({p.tokens:,})' for p in prompts[:3])}{more}")
+            step, taker = prompts[0].step, prompts[0].request
+        if redone:
+            told.append(_preempted(parts))
+        if wait_s > 0:
+            told.append(f"{wait_s * 1e3:,.0f} ms without KV blocks")
+        if lag_ms > 0.1 * gap_ms:
+            told.append(f"{lag_ms:,.0f} ms behind the engine")
+        return "several", step, taker, ", ".join(told)
+    return None
 
-    def _prompts(self, low: int, high: int) -> list[tuple[float, int, str]]:
-        """Prompts in a range of steps as (seconds, tokens, request), the longest first."""
-        if (low, high) not in self.seen:
-            first, last = np.searchsorted(self.prompt_step, (low, high))
-            step, of, tokens = (c[first:last] for c in (self.prompt_step, self.prompt_of, self.prompt_tokens))
-            if not len(step):
-                return self.seen.setdefault((low, high), [])
-            in_step = np.bincount(step - low, tokens)[step - low]
-            share = np.divide(tokens, in_step, out=np.zeros(len(tokens)), where=in_step > 0)
-            seconds = np.bincount(of, self.seconds[step] * share)
-            total = np.bincount(of, tokens)
-            found = [(float(seconds[i]), int(total[i]), self.names[i]) for i in np.unique(of)]
-            self.seen[low, high] = sorted(found, key=lambda prompt: -prompt[0])
-        return self.seen[low, high]
+
+def _preempted(parts: Parts) -> str:
+    tokens = "its" if np.isnan(parts.again) else f"{parts.again:,.0f}"
+    return f"{tokens} tokens computed again, after {parts.away_s * 1e3:,.0f} ms without KV blocks"
+
+
+def _unknown(steps: StepTable, low: int, high: int) -> Blame:
+    """What can be said of a gap that nothing accounts for."""
+    if not len(steps.end_s):
+        return "unknown", None, None, "no step records"
+    if low == high:
+        return "unknown", None, None, "no step ended in the gap"
+    longest = low + int(steps.seconds[low:high].argmax())
+    gone = int(steps.number[high - 1] - steps.number[max(low - 1, 0)]) - (high - 1 - max(low - 1, 0))
+    lost = f", {gone:,} records were lost" if gone > 0 else ""
+    told = f"{high - low:,} steps in the gap, the longest {steps.seconds[longest] * 1e3:,.0f} ms{lost}"
+    return "unknown", int(steps.number[longest]), None, told
+
+
+def _late_ms(trace: Trace, begin_s: Floats, end_s: Floats) -> Floats:
+    """How long the client's loop ran late between two moments; NaN where nobody measured or a moment is not known."""
+    table = trace.tables["client"]
+    at, late = floats(table["t_s"]), floats(table["late_s"])
+    sound = np.flatnonzero(np.isfinite(at) & np.isfinite(late))
+    order = sound[np.argsort(at[sound], kind="stable")]
+    at, late = at[order], late[order]
+    if not len(at):
+        return np.full(len(begin_s), np.nan)
+    so_far, at, late = np.concatenate(([0.0], np.cumsum(late))), np.append(at, np.inf), np.append(late, 0.0)
+
+    def until(moment: Floats) -> Floats:
+        """Seconds of lateness before a moment."""
+        place = np.minimum(np.searchsorted(at, moment), len(late) - 1)
+        part = np.where(late[place] > 0, moment - (at[place] - late[place]), 0.0)
+        found: Floats = so_far[place] + np.clip(part, 0.0, late[place])
+        return found
+
+    return np.where(np.isfinite(begin_s), (until(end_s) - until(begin_s)) * 1e3, np.nan)

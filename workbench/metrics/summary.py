@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pyarrow.compute as pc
 
 from workbench.config import SLO
-from workbench.metrics.gaps import Floats, Gaps
+from workbench.metrics.classes import duration, of_classes, rate, spread, total
+from workbench.metrics.gaps import Gaps
+from workbench.metrics.preemptions import Preemptions
 from workbench.metrics.requests import per_request
-from workbench.metrics.stalls import find_stalls
+from workbench.metrics.stalls import explained, find_stalls
+from workbench.metrics.step_table import StepTable
 from workbench.trace import TABLES, Trace, floats
 
 _NORMAL = {"requests.error", "requests.finish_reason", "memory.note"}  # null in a run where all went well
@@ -19,6 +20,7 @@ _WHY_EMPTY = {
     "steps": "no step records: an attached engine, or its probe was off",
     "batch": "no step records: an attached engine, or its probe was off",
     "memory": "no memory samples",
+    "client": "nobody measured how late the client ran: a simulated run, or one of an older version",
 }
 _WHY_NULL = {
     "requests.sent_s": "never sent",
@@ -30,6 +32,8 @@ _WHY_NULL = {
     "tokens.step": "the record of the step that made the token was lost, or is not in yet",
     "knobs.applied_s": "no step ran under this revision",
     "knobs.step": "no step ran under this revision",
+    "requests.cached_tokens": "the server did not say, or the request did not end",
+    "steps.predicted_ms": "the policy does not predict its steps",
     "steps.memory_before_bytes": "no peak was measured in this step",
     "steps.memory_peak_bytes": "no peak was measured in this step",
     "steps.memory_after_bytes": "no peak was measured in this step",
@@ -47,18 +51,23 @@ def summary(trace: Trace, slo: SLO) -> dict[str, Any]:
     * ``gap_count``, ``gap_p50_ms``, ``gap_p90_ms``, ``gap_p99_ms``, ``gap_max_ms``; ``engine_gap_...`` and ``lag_...``
       likewise
     * ``ttft_count``, ``ttft_p50_s``, ... from the planned arrival; ``tpot_...``
-    * ``classes``: the gap and TTFT figures, requests, goodput and stalls of each class
+    * ``classes``: the gap and TTFT figures, requests, goodput, stalls, preemptions, recomputed and cached tokens of
+      each class, the most urgent priority first
     * ``output_tokens_per_s``, ``prompt_tokens_per_s`` (prompts of requests that got output), ``requests_per_s`` (ended
       well), ``goodput_per_s`` (and met the SLO)
     * ``schedule_lag_p99_s``, ``schedule_lag_max_s``
-    * ``steps``, ``preemptions``, ``peak_activation_bytes``, ``peak_memory_bytes`` by source
-    * ``stalls``, ``stall_causes``, ``stalls_explained`` (share whose cause is known)
+    * ``steps``, ``preemptions``, ``recomputed_tokens`` (computed again after a preemption), ``cached_tokens`` (of
+      prompts, found in the prefix cache), ``peak_activation_bytes``, ``peak_memory_bytes`` by source
+    * ``stalls``, ``stall_causes`` (how many of each cause that occurred), ``stalls_explained`` (share whose cause is
+      known)
     * ``nulls``: for each column that lacks values, which share and why
     """
     gaps = Gaps.of(trace)
     requests = per_request(trace, slo, gaps)
-    stalled = find_stalls(trace, slo, gaps)
-    seconds = _duration(trace, gaps)
+    step_table = StepTable.of(trace)
+    lost = Preemptions.among(step_table)
+    stalled = find_stalls(trace, slo, gaps, step_table, lost)
+    seconds = duration(trace, gaps)
     status = requests["status"].value_counts()
     served = requests[requests["ttft_s"].notna()]
     causes = {str(cause): int(count) for cause, count in stalled["cause"].value_counts().items()}
@@ -78,33 +87,24 @@ def summary(trace: Trace, slo: SLO) -> dict[str, Any]:
         **spread(gaps.gap_ms - gaps.engine_gap_ms, "lag", "ms"),
         **spread(requests["ttft_s"].to_numpy(), "ttft", "s"),
         **spread(requests["tpot_ms"].to_numpy(), "tpot", "ms"),
-        "classes": _by_class(gaps, requests, stalled, seconds),
-        "output_tokens_per_s": _rate(tokens, seconds),
-        "prompt_tokens_per_s": _rate(served["prompt_tokens"].sum(), seconds),
-        "requests_per_s": _rate(status.get("ok", 0), seconds),
-        "goodput_per_s": _rate(requests["meets_slo"].sum(), seconds),
+        "classes": of_classes(trace, gaps, requests, stalled, step_table, lost, seconds),
+        "output_tokens_per_s": rate(tokens, seconds),
+        "prompt_tokens_per_s": rate(served["prompt_tokens"].sum(), seconds),
+        "requests_per_s": rate(status.get("ok", 0), seconds),
+        "goodput_per_s": rate(requests["meets_slo"].sum(), seconds),
         "schedule_lag_p99_s": lag["schedule_lag_p99_s"],
         "schedule_lag_max_s": lag["schedule_lag_max_s"],
         "steps": steps.num_rows or None,
-        "preemptions": _preemptions(trace),
+        "preemptions": len(lost.of) if step_table.records_victims else None,
+        "recomputed_tokens": total(lost.recomputed) if step_table.records_victims else None,
+        "cached_tokens": total(floats(trace.tables["requests"]["cached_tokens"]), none=None),
         "peak_activation_bytes": pc.max(steps["activation_bytes"]).as_py(),
         "peak_memory_bytes": _peaks(memory),
         "stalls": len(stalled),
         "stall_causes": causes,
-        "stalls_explained": 1 - causes.get("unknown", 0) / len(stalled) if len(stalled) else None,
+        "stalls_explained": explained(stalled),
         "nulls": nulls(trace),
     }
-
-
-def spread(values: Floats, name: str, unit: str) -> dict[str, Any]:
-    """Count, P50, P90, P99 and maximum of what is not NaN, under the keys ``name_count``, ``name_p50_unit``, ..."""
-    values = np.asarray(values, dtype=np.float64)
-    known = values[~np.isnan(values)]
-    keys = [f"{name}_{part}_{unit}" for part in ("p50", "p90", "p99", "max")]
-    figures: list[float | None] = [None] * len(keys)
-    if len(known):
-        figures = np.percentile(known, (50, 90, 99, 100)).tolist()
-    return {f"{name}_count": len(known), **dict(zip(keys, figures, strict=True))}
 
 
 def nulls(trace: Trace) -> dict[str, dict[str, Any]]:
@@ -125,42 +125,6 @@ def nulls(trace: Trace) -> dict[str, dict[str, Any]]:
                     why = _WHY_EMPTY["steps"]
                 found[key] = {"share": missing / table.num_rows, "why": why}
     return found
-
-
-def _by_class(
-    gaps: Gaps, requests: pd.DataFrame, stalled: pd.DataFrame, seconds: float | None
-) -> dict[str, dict[str, Any]]:
-    figures = {}
-    of_gap = gaps.of_class[gaps.code]
-    for place, name in enumerate(gaps.classes):
-        mine = requests[requests["class"] == name]
-        figures[name] = {
-            "requests": len(mine),
-            **spread(gaps.gap_ms[of_gap == place], "gap", "ms"),
-            **spread(mine["ttft_s"].to_numpy(), "ttft", "s"),
-            "goodput_per_s": _rate(mine["meets_slo"].sum(), seconds),
-            "stalls": int((stalled["class"] == name).sum()),
-        }
-    return figures
-
-
-def _duration(trace: Trace, gaps: Gaps) -> float | None:
-    """Seconds from the first send (or arrival, where nobody noted the send) to the last thing that happened."""
-    table = trace.tables["requests"]
-    sent = floats(table["sent_s"])
-    begin = np.concatenate((sent, gaps.first_s))
-    end = np.concatenate((sent, floats(table["done_s"]), gaps.last_s))
-    begin, end = begin[~np.isnan(begin)], end[~np.isnan(end)]
-    return float(end.max() - begin.min()) if len(begin) else None
-
-
-def _rate(count: float, seconds: float | None) -> float | None:
-    return float(count) / seconds if seconds else None
-
-
-def _preemptions(trace: Trace) -> int | None:
-    lists = trace.tables["steps"]["preempted"]
-    return pc.sum(pc.list_value_length(lists)).as_py()  # type: ignore[no-any-return]  # None where all are null
 
 
 def _peaks(memory: Any) -> dict[str, int]:

@@ -3,7 +3,9 @@
 run.py          what a report is made of: runs with their settings and figures
 table.py        the comparison table's columns, and how a figure is written
 finding.py      the sentence on top, worked out from the table
-page.py         the charts by section, data for download
+page.py         the sections: charts and tables
+details.py      tables of stalls by cause and of classes
+download.py     the data of a run, column by column
 svg.py          their static drawings
 environment.py  hardware, versions, command, without secrets
 definitions.py  the terms on the page

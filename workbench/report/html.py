@@ -21,9 +21,10 @@ from workbench import __version__
 from workbench.errors import ConfigError, StoreError
 from workbench.redact import redact
 from workbench.report.definitions import definitions
+from workbench.report.download import download_data
 from workbench.report.environment import is_long, sections
 from workbench.report.finding import finding
-from workbench.report.page import chart_sections, download_data
+from workbench.report.page import plan
 from workbench.report.run import ReportRun
 from workbench.report.table import COLUMNS, cells
 from workbench.report.verify import verify_report
@@ -67,7 +68,8 @@ def write_report(
     path = Path(path)
     _check(runs, rows)
     table = [plain(row) for row in (rows or [run.row() for run in runs])]
-    total, done = len(runs) * (2 if len(runs) > 1 else 4) + 1, 0
+    planned = plan(runs)
+    total, done = sum(len(part.charts) for part in planned), 0
 
     def tick(what: str) -> None:
         nonlocal done
@@ -75,7 +77,7 @@ def write_report(
             on_progress(done, total, what)
         done += 1
 
-    charts = chart_sections(runs, tick)
+    charts = [part.draw(tick) for part in planned]
     headline, second, tiles = finding([run.label for run in runs], table, runs[0].slo)
     manifest = {
         "format": FORMAT,
@@ -203,4 +205,5 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
+    pages.globals["zip"] = zip
     return pages.get_template("report.html.j2")

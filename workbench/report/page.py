@@ -1,34 +1,39 @@
-"""The report's charts, section by section, and the data behind them for download."""
+"""The report's sections: which charts and tables it has, planned first and drawn then."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import altair as alt
 import pandas as pd
 
 from workbench import metrics
-from workbench.report.run import ReportRun
+from workbench.report.details import Details, figures_by_class, stalls_by_cause
+from workbench.report.run import ReportRun, differ_in_policy
 from workbench.report.svg import static_svg
-from workbench.store.folder import plain
 from workbench.ui.charts import (
     Look,
     decades,
     gap_chart,
     gap_domain,
+    history_chart,
     memory_chart,
     memory_scatter,
+    mfu_chart,
+    policy_waits,
     queue_chart,
     run_span,
     step_chart,
 )
 from workbench.ui.charts.data import timeline
+from workbench.ui.charts.stall_marks import cause_words
 
 SMALL = Look(theme="page", width=425, height=150, legend=False)
 WIDE = Look(theme="page", width=960, height=190)
-_DECIMALS = {"at_s": 4, "gap_ms": 3, "engine_gap_ms": 3, "start_s": 4, "end_s": 4, "activation_mib": 3, "kv_use": 4}
+_FEW = 700  # rows of each history where a report has several
+Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.HConcatChart
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,17 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """Charts under one heading; ``keys`` explain colours and shapes, ``wide`` gives each the full width."""
+    """Charts and a table under one heading.
+
+    Attributes:
+        id: unique in the page.
+        heading: of the section.
+        note: a sentence or two below it.
+        keys: what colours and shapes mean: a kind of key and its words.
+        figures: the charts.
+        wide: each chart has the full width.
+        table: below them.
+    """
 
     id: str
     heading: str
@@ -51,106 +66,156 @@ class Section:
     keys: tuple[tuple[str, str], ...]
     figures: list[Figure]
     wide: bool
+    table: Details | None = None
 
 
-def chart_sections(runs: Sequence[ReportRun], tick: Callable[[str], None]) -> list[Section]:
-    """Make all charts: small multiples on shared scales for several runs, wide charts for one.
+@dataclass(frozen=True)
+class Planned:
+    """A section whose charts are still to be drawn: its id, what is told of each while it is drawn, and how to."""
+
+    section: Section
+    charts: list[tuple[str, str, Callable[[], Chart]]]
+
+    def draw(self, tick: Callable[[str], None]) -> Section:
+        """Draw the charts; ``tick`` is called with a name before each."""
+        figures = []
+        for name, what, make in self.charts:
+            tick(what)
+            figures.append(_figure(name, make()))
+        return replace(self.section, figures=figures)
+
+
+def plan(runs: Sequence[ReportRun]) -> list[Planned]:
+    """Decide which sections a report has: small multiples on shared scales for several runs, wide charts for one.
+
+    Stalls, classes, preemptions, MFU and policies have a section where there is something to say.
 
     Args:
         runs: of the report.
-        tick: called with a name before each chart is drawn.
     """
-    traces = [run.trace for run in runs]
-    span = (0.0, max(run_span(trace)[1] for trace in traces))
-    steps = pd.concat([timeline(trace) for trace in traces])
-    alone = len(runs) == 1
-    base = WIDE if alone else SMALL
-    base = replace(base, x_domain=span)
-    tallest = steps["tokens"].max() if len(steps) else 1
-    gaps = replace(base, y_domain=gap_domain(traces, runs[0].slo))
-    make_up = replace(base, y_domain=(0, 1.3 * float(tallest)), y2_domain=decades(steps["ms"]), legend=True)
-    one_scale = "" if alone else " All charts have the same axes."
+    base = replace(WIDE if len(runs) == 1 else SMALL, x_domain=(0.0, max(run_span(run.trace)[1] for run in runs)))
+    found = [_gaps(runs, base), _stalls(runs), _classes(runs), _steps(runs, base), _history(runs, base)]
+    found += [_memory(runs, base), _queue(runs, base), _mfu(runs, base)]
+    return [section for section in found if section is not None]
 
-    def each(kind: str, draw: Callable[[ReportRun, Look], alt.Chart | alt.LayerChart], look: Look) -> list[Figure]:
-        figures = []
-        for n, run in enumerate(runs):
-            tick(f"{kind}: {run.label}")
-            figures.append(_figure(f"{kind}-{n}", draw(run, look if alone else replace(look, title=run.label))))
-        return figures
 
-    found = [
-        Section(
-            "gaps",
-            "Token gaps",
-            "Each point is the time between two outputs of one stream, at the moment it ended." + one_scale,
-            () if alone else _GAP_KEYS,
-            each("gaps", lambda run, look: gap_chart(run.trace, run.slo, look), gaps),
-            alone,
-        ),
-        Section(
-            "steps",
-            "Step make-up",
-            "Each bar is one scheduler step: as wide as it was long, as high as its tokens, decode below prefill. "
-            "The line is the step’s time." + one_scale,
-            (),
-            each("steps", lambda run, look: step_chart(run.trace, look), make_up),
-            alone,
-        ),
-    ]
-    memory = []
-    if alone:
-        memory = each("memory", lambda run, look: memory_chart(run.trace, look), base)
-    tick("memory against tokens")
-    scatter = memory_scatter({run.label: run.trace for run in runs}, replace(WIDE, height=300))
-    memory.append(_figure("memory-scatter", scatter))
+def _each(
+    kind: str, runs: Sequence[ReportRun], draw: Callable[[ReportRun, Look], Chart], look: Look, *, named: bool
+) -> list[tuple[str, str, Callable[[], Chart]]]:
+    """One chart a run; where they are ``named`` each has the run's label as its heading."""
+
+    def one(run: ReportRun) -> Callable[[], Chart]:
+        return lambda: draw(run, replace(look, title=run.label) if named else look)
+
+    return [(f"{kind}-{n}", f"{kind}: {run.label}", one(run)) for n, run in enumerate(runs)]
+
+
+def _shared(runs: Sequence[ReportRun]) -> str:
+    return "" if len(runs) == 1 else " All charts have the same axes."
+
+
+def _gaps(runs: Sequence[ReportRun], base: Look) -> Planned:
+    look = replace(base, y_domain=gap_domain([run.trace for run in runs], runs[0].slo))
+    note = "Each point is the time between two outputs of one stream, at the moment it ended." + _shared(runs)
+    keys: tuple[tuple[str, str], ...] = ()
+    if len(runs) > 1:
+        causes = cause_words(cause for run in runs for cause in metrics.stalls(run.trace, run.slo)["cause"])
+        stall = "stall: a gap above the SLO, with the silence before it" + (f"; by {causes}" if causes else "")
+        keys = tuple((kind, stall if kind == "stall" else words) for kind, words in _GAP_KEYS)
+    section = Section("gaps", "Token gaps", note, keys, [], len(runs) == 1)
+    return Planned(
+        section, _each("gaps", runs, lambda run, at: gap_chart(run.trace, run.slo, at), look, named=len(runs) > 1)
+    )
+
+
+def _stalls(runs: Sequence[ReportRun]) -> Planned | None:
+    table, explained = stalls_by_cause(runs)
+    if table is None:
+        return None
+    note = f"What made each gap above the SLO: the cause that accounts for at least half of it. {explained}"
+    return Planned(Section("stalls", "Stalls by cause", note, (), [], wide=True, table=table), [])
+
+
+def _classes(runs: Sequence[ReportRun]) -> Planned | None:
+    """Figures by class; of runs that differ in their policy only, with a chart on one scale."""
+    table = figures_by_class(runs)
+    if table is None:
+        return None
+    if not differ_in_policy(runs):
+        note = "The most urgent class first; TTFT counts from the planned arrival."
+        return Planned(Section("classes", "Classes", note, (), [], wide=True, table=table), [])
+    note = "The same load under each policy, all else equal. TTFT counts from the planned arrival."
+    traces = {run.label: run.trace for run in runs}
+    section = Section("policies", "Policies", note, (), [], wide=True, table=table)
+    look = replace(WIDE, width=WIDE.width - 40)  # the policies' names take more room than an axis
+    return Planned(section, [("policy-waits", "policies", lambda: policy_waits(traces, runs[0].slo, look))])
+
+
+def _steps(runs: Sequence[ReportRun], base: Look) -> Planned:
+    steps = pd.concat([timeline(run.trace) for run in runs])
+    tallest = float(steps["tokens"].max()) if len(steps) else 1.0
+    look = replace(base, y_domain=(0, 1.3 * tallest), y2_domain=decades(steps["ms"]), legend=True)
+    note = (
+        "Each bar is one scheduler step: as wide as it was long, as high as its tokens, decode below prefill. "
+        "The line is the step’s time." + _shared(runs)
+    )
+    section = Section("steps", "Step make-up", note, (), [], len(runs) == 1)
+    return Planned(section, _each("steps", runs, lambda run, at: step_chart(run.trace, at), look, named=len(runs) > 1))
+
+
+def _history(runs: Sequence[ReportRun], base: Look) -> Planned | None:
+    """The histories of the runs in which a request was preempted."""
+    hit = [run for run in runs if len(metrics.preemptions(run.trace))]
+    if not hit:
+        return None
+    look = replace(WIDE, x_domain=base.x_domain, limit=WIDE.limit if len(hit) == 1 else _FEW)
+    note = "What each request went through. vLLM preempts by recompute: KV that is lost is computed again."
+    charts = _each("history", hit, lambda run, at: history_chart(run.trace, at), look, named=len(runs) > 1)
+    return Planned(Section("history", "Preemptions and recompute", note, (), [], wide=True), charts)
+
+
+def _memory(runs: Sequence[ReportRun], base: Look) -> Planned:
+    charts = []
+    if len(runs) == 1:
+        charts = _each("memory", runs, lambda run, look: memory_chart(run.trace, look), base, named=False)
+    traces = {run.label: run.trace for run in runs}
+    charts.append(
+        ("memory-scatter", "memory against tokens", lambda: memory_scatter(traces, replace(WIDE, height=300)))
+    )
     note = "What a step needed and gave back. On square-root axes a proportion is a straight line."
-    found.append(Section("memory", "Memory", note, (), memory, wide=True))
-    if alone:
-        queue = each("queue", lambda run, look: queue_chart(run.trace, look), base)
-        found.append(Section("queue", "KV use and queue", "What the scheduler had on its hands.", (), queue, wide=True))
-    return found
+    return Planned(Section("memory", "Memory", note, (), [], wide=True), charts)
+
+
+def _queue(runs: Sequence[ReportRun], base: Look) -> Planned | None:
+    if len(runs) > 1:
+        return None
+    section = Section("queue", "KV use and queue", "What the scheduler had on its hands.", (), [], wide=True)
+    return Planned(section, _each("queue", runs, lambda run, look: queue_chart(run.trace, look), base, named=False))
+
+
+def _mfu(runs: Sequence[ReportRun], base: Look) -> Planned | None:
+    """MFU of the runs of which it is known, on one scale."""
+    tops = {run.label: metrics.mfu(run.trace)["mfu"].max() for run in runs}
+    known = [run for run in runs if pd.notna(tops[run.label])]
+    if not known:
+        return None
+    top = 115 * max(float(tops[run.label]) for run in known)
+    note = "The arithmetic that the model needed in a step, over what the device’s peak would do in its time."
+    section = Section("mfu", "Model FLOPs utilisation", note + _shared(known), (), [], len(runs) == 1)
+    look = replace(base, y_domain=(0.0, top), legend=True)
+    return Planned(section, _each("mfu", known, lambda run, at: mfu_chart(run.trace, at), look, named=len(runs) > 1))
 
 
 _GAP_KEYS = (
     ("gap", "token gap"),
-    ("stall", "stall: a gap above the SLO, with the silence before it"),
+    ("stall", ""),
     ("slo", "SLO"),
     ("prefill", "a long prompt is being prefilled"),
     ("knob", "knob revision (values on hover)"),
 )
 
 
-def _figure(name: str, chart: alt.Chart | alt.LayerChart) -> Figure:
+def _figure(name: str, chart: Chart) -> Figure:
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("$schema")  # an address, and the page knows what it holds
     return Figure(name, static_svg(spec, name), spec, spec["description"])
-
-
-def download_data(run: ReportRun) -> dict[str, dict[str, list[Any]]]:
-    """The run's gaps, steps, requests and knob revisions, column by column: nothing thinned out.
-
-    Times are seconds from the run's zero, rounded to 0.1 ms; gaps to 1 µs.
-    """
-    gaps = metrics.gaps(run.trace)[["request", "class", "index", "n", "at_s", "gap_ms", "engine_gap_ms"]]
-    steps = timeline(run.trace)
-    columns = ["step", "start", "end", "prefill_tokens", "decode_tokens", "running", "waiting", "kv_use", "revision"]
-    steps = steps[[*columns, "activation_mib"]].rename(columns={"start": "start_s", "end": "end_s"})
-    requests = metrics.request_metrics(run.trace, run.slo)
-    tables = {"gaps": gaps, "steps": steps, "requests": requests, "knobs": run.trace.knobs}
-    return {name: _columns(frame) for name, frame in tables.items()}
-
-
-def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
-    rounded = frame.round({name: digits for name, digits in _DECIMALS.items() if name in frame})
-    floats = [name for name in rounded if rounded[name].dtype.kind == "f" and name not in _DECIMALS]
-    rounded[floats] = rounded[floats].round(5)
-    return {str(name): [plain(v) for v in _nulls(rounded[name])] for name in rounded}
-
-
-def _nulls(column: pd.Series) -> list[Any]:
-    """Values with every kind of missing as None, and whole numbers as such."""
-    values: list[Any] = column.astype(object).where(column.notna(), None).tolist()
-    known = [v for v in values if v is not None]
-    if column.dtype.kind == "f" and known and all(float(v).is_integer() for v in known):
-        return [None if v is None else int(v) for v in values]
-    return values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from workbench.metrics.requests import LONG_PROMPT
 from workbench.trace import Trace
 
 _MIB = 1 << 20
+_OF_A_POLICY = ("policy", "prefill_every", "target_gap_ms", "aging_s")  # the knobs that a policy is made of
 
 
 @dataclass(frozen=True)
@@ -66,3 +67,12 @@ class ReportRun:
             **{key: self.figures.get(key) for key in keys},
             "peak_activation_mib": None if peak is None else peak / _MIB,
         }
+
+
+def differ_in_policy(runs: Sequence[ReportRun]) -> bool:
+    """Whether these runs played the same load under a policy of its own each, all other knobs equal."""
+    settings = [run.setting for run in runs]
+    policies = {setting.get("policy") for setting in settings} - {None, "several"}
+    rest = [{name: value for name, value in one.items() if name not in _OF_A_POLICY} for one in settings]
+    loads = [(run.trace.meta.get("scenario"), run.trace.meta.get("seed")) for run in runs]
+    return len(runs) > 1 and len(policies) == len(runs) and all(one == rest[0] for one in rest) and len(set(loads)) == 1

@@ -27,6 +27,7 @@ _ORDER = {
     "tokens": "client_s",
     "steps": "step",
     "batch": "step",
+    "client": "t_s",
     "memory": "t_s",
     "knobs": "revision",
 }

@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 
 from workbench.errors import InputError
+from workbench.workload.priority import OFFLINE
 from workbench.workload.prompts import Prompts, load_tokenizer
 from workbench.workload.request import Request
 from workbench.workload.scenario import MAX_SEED
@@ -41,7 +42,7 @@ class Drops:
         return Request(
             request=f"dropped-{next(self._numbers)}",
             class_name="long",
-            priority=0,
+            priority=OFFLINE,  # the cushion: whoever else is there goes first where the policy knows classes
             arrival_s=0.0,
             prompt=self._prompts.piece(tokens),
             output_tokens=output_tokens,

@@ -13,7 +13,7 @@ class Request:
     Attributes:
         request: name, unique in its workload; it is also the name in every table of the trace.
         class_name: class of traffic ("chat", "long", ...), the ``class`` column of the trace.
-        priority: value of the API's own ``priority``; lower is more urgent.
+        priority: value of the API's own ``priority``; lower is more urgent (see :mod:`workbench.workload.priority`).
         arrival_s: planned arrival in seconds from the run's zero; for a stream of fixed concurrency, when it opens.
         prompt: token ids of the prompt.
         output_tokens: output length in tokens; it is enforced (``ignore_eos``).

@@ -4,62 +4,27 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from workbench.config import SLO, EngineConfig, Envelope, Frozen, Knobs, PolicyName, parse
+from workbench.config import SLO, EngineConfig, Frozen, parse
 from workbench.errors import EnvelopeError, InputError, ScenarioError
 from workbench.workload import paths
 from workbench.workload.arrivals import Concurrency, Rated, Trace
 from workbench.workload.prompts import Pool, Prompts, load_tokenizer
 from workbench.workload.request import Request, Workload
+from workbench.workload.setting import Setting
 from workbench.workload.stream import Planned, Stream, plan
 from workbench.workload.strict_yaml import load_yaml
+
+__all__ = ["MAX_SEED", "Scenario", "Setting", "build_workload", "load_scenario", "scenario_names"]
 
 MAX_SEED = 2**32 - 1
 _MOST_PROMPT_TOKENS = 100_000_000  # 8 bytes each
 _SUFFIXES = (".yaml", ".yml")
-
-
-class Setting(Frozen):
-    """Hot knobs to play the scenario under; what is left out is as the engine starts."""
-
-    name: str = Field(min_length=1, max_length=100, description="Name in tables and charts.")
-    budget: int | None = Field(None, description="Most tokens in one step.", json_schema_extra={"unit": "tokens"})
-    chunk: int | None = Field(
-        None, description="Most prefill tokens of one request in one step.", json_schema_extra={"unit": "tokens"}
-    )
-    max_running: int | None = Field(None, description="Most requests running at once.")
-    policy: PolicyName | None = Field(None, description="Scheduling policy.")
-    prefill_every: int | None = Field(None, description="decode_first only: let prefill in on every N-th step.")
-    target_gap_ms: float | None = Field(None, description="target_gap only: longest predicted step.")
-    aging_s: float | None = Field(None, description="qos only: wait after which an offline request counts as normal.")
-    watermark: float | None = Field(None, description="Share of KV blocks kept free when a request is let in.")
-    reserve_full: bool | None = Field(None, description="Let a request in only when its whole prompt fits.")
-    prefix_cache: bool | None = Field(None, description="New requests look up the prefix cache.")
-
-    @classmethod
-    def of(cls, knobs: Mapping[str, Any]) -> Self:
-        """A setting that is called by its knobs, such as "budget 256 chunk 128".
-
-        Raises:
-            EnvelopeError: a name or a value is wrong.
-        """
-        name = " ".join(f"{knob} {value}" for knob, value in knobs.items())
-        return parse(cls, {"name": name, **knobs}, error=EnvelopeError)
-
-    def knobs(self, envelope: Envelope) -> Knobs:
-        """The full set of knobs.
-
-        Raises:
-            EnvelopeError: a knob does not fit the engine.
-        """
-        given = self.model_dump(exclude_none=True, exclude={"name"})
-        return envelope.check(parse(Knobs, envelope.defaults.model_dump() | given, error=EnvelopeError))
 
 
 class Scenario(Frozen):

@@ -15,6 +15,7 @@ from workbench.errors import ScenarioError, TraceFileError
 from workbench.workload import paths
 from workbench.workload.arrivals import Arrivals, Trace
 from workbench.workload.lengths import MAX_TOKENS, Length
+from workbench.workload.priority import NORMAL, Priority
 from workbench.workload.readers import TraceRequests
 from workbench.workload.trace_rows import BLOCK_TOKENS
 
@@ -42,8 +43,8 @@ class Stream(Frozen):
         max_length=40,
         description="Class of traffic, such as chat or long; tables and charts group by it.",
     )
-    priority: int = Field(
-        0, ge=-1000, le=1000, description="The API's own priority; lower is more urgent (0 VIP, 1 normal, 2 offline)."
+    priority: Priority = Field(
+        NORMAL, description="The API's own priority; lower is more urgent: 0 (vip), 1 (normal), 2 (offline) or larger."
     )
     start_s: float = Field(
         0.0, ge=0, le=604_800, description="When the stream starts.", json_schema_extra={"unit": "s"}

@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 
 import pytest
-import virtual
+import stepping
 import vllm
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.output import SchedulerOutput
@@ -17,11 +17,12 @@ from workbench.engine.probe import compat
 from workbench.engine.probe.cpu_worker import ProbeCPUWorker
 from workbench.engine.probe.scheduler import ProbeAsyncScheduler, ProbeScheduler
 from workbench.errors import VersionError
+from workbench.simulate.bare import make_request, make_scheduler
 
 
 @pytest.fixture
 def stock(model_folder):
-    return virtual.make_scheduler(Scheduler, model_folder)
+    return make_scheduler(Scheduler, model_folder)
 
 
 def test_the_installed_version_is_one_that_was_tested():
@@ -50,7 +51,7 @@ def test_scheduler_config_has(stock, name):
 
 @pytest.mark.parametrize("name", compat.REQUEST_ATTRIBUTES)
 def test_request_has(name):
-    assert hasattr(virtual.make_request("a", 8, 2), name)
+    assert hasattr(make_request("a", 8, 2), name)
 
 
 @pytest.mark.parametrize("name", compat.OUTPUT_ATTRIBUTES)
@@ -91,18 +92,18 @@ def test_the_probe_goes_before_vllm_in_the_order_of_classes():
 
 
 def test_chunk_cap_and_budget_are_read_at_every_step(stock):
-    stock.add_request(virtual.make_request("long-0", 3000, 2))
-    stock.add_request(virtual.make_request("long-1", 3000, 2))
+    stock.add_request(make_request("long-0", 3000, 2))
+    stock.add_request(make_request("long-1", 3000, 2))
     stock.max_num_scheduled_tokens = 500
-    assert virtual.step(stock).plan.num_scheduled_tokens == {"long-0": 500}
+    assert stepping.step(stock).plan.num_scheduled_tokens == {"long-0": 500}
     stock.scheduler_config.long_prefill_token_threshold = 100
-    assert virtual.step(stock).plan.num_scheduled_tokens == {"long-0": 100, "long-1": 100}
+    assert stepping.step(stock).plan.num_scheduled_tokens == {"long-0": 100, "long-1": 100}
 
 
 def test_throttle_defers_prefill_while_a_decode_runs(stock):
-    stock.add_request(virtual.make_request("chat-0", 16, 20))
-    virtual.step(stock)
-    stock.add_request(virtual.make_request("long-0", 3000, 2))
+    stock.add_request(make_request("chat-0", 16, 20))
+    stepping.step(stock)
+    stock.add_request(make_request("long-0", 3000, 2))
     stock.prefill_capacity_bound = False
     plan = stock.schedule(True)
     assert plan.num_scheduled_tokens == {"chat-0": 1}

@@ -157,3 +157,31 @@ def test_snapshots_and_pushes_of_several_threads_stay_in_order(board):
 def test_the_window_has_a_length():
     with pytest.raises(TraitError):
         Board(window_s=0.0)
+
+
+def test_stalls_are_told_when_they_change_and_to_a_late_page(board):
+    board.show([CHART], {})
+    stalls = {"text": "Stalls: prefill 1", "rows": [[1.0, "chat-0", 300.0, "prefill", "of doc-0"]]}
+    board.push(Changes(), STATUS, stalls)
+    assert board.sent[-1]["stalls"] == stalls
+    board.push(Changes(), STATUS, dict(stalls))
+    board.push(Changes(), STATUS)
+    assert all("stalls" not in said for said in board.sent[-2:])
+    assert hello(board)["stalls"] == stalls
+    board.push(Changes(), STATUS, {})
+    assert board.sent[-1]["stalls"] == {}
+    board.show([CHART], {})
+    assert board.sent[-1]["stalls"] == {}
+
+
+def test_a_question_of_the_page_reaches_who_answers_it(board):
+    asked = []
+    board.on_ask(asked.append)
+    board._handle_custom_msg({"kind": "explain", "t": 1.5, "stream": "chat-0"}, [])
+    board._handle_custom_msg({"kind": "else"}, [])
+    assert [(one["t"], one["stream"]) for one in asked] == [(1.5, "chat-0")]
+    board.tell({"title": "Gap", "facts": [("gap", "300 ms")], "t0": 1.2, "t1": 1.5, "step": 3})
+    assert board.sent[-1] == {
+        "kind": "explained",
+        "detail": {"title": "Gap", "facts": [["gap", "300 ms"]], "t0": 1.2, "t1": 1.5, "step": 3},
+    }

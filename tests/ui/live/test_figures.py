@@ -79,3 +79,18 @@ def test_before_anything_is_measured_nothing_is_zero():
     assert {kpi["value"] for kpi in kpis} == {"n/a"}
     assert all("30 s" in kpi["hint"] for kpi in kpis if "requests of" in kpi["hint"])
     assert any("150 ms" in kpi["hint"] for kpi in kpis)
+
+
+def test_the_list_of_stalls_is_that_of_the_run_newest_first(trace):
+    figures = fed(trace)
+    told, whole = figures.stalls(figures.trace(30.0)), metrics.stalls(trace, SLO_)
+    assert len(whole) > 2
+    assert [row[0] for row in told["rows"]] == whole["at_s"].tolist()[::-1][:30]
+    assert {row[3] for row in told["rows"]} <= set(metrics.CAUSES)
+    assert f"prefill {(whole['cause'] == 'prefill').sum()}" in told["text"]
+    assert told["text"].endswith(f"explained {(whole['cause'] != 'unknown').mean():.0%}")
+
+
+def test_without_a_stall_there_is_no_list(trace):
+    figures = LiveFigures(SLO(gap_ms=1e6), 60.0)
+    assert figures.stalls(figures.trace(1.0)) == {}

@@ -9,6 +9,8 @@ import pytest
 from workbench import Workbench
 from workbench.errors import EngineDiedError, EngineStartError
 from workbench.ui.panel.app import Panel
+from workbench.ui.panel.controls import Control
+from workbench.ui.panel.parts import Button
 from workbench.workload.request import Request, Workload
 
 SHORT = Workload((Request("chat-0", "chat", 0, 0.0, (1, 2, 3), 3),))
@@ -36,19 +38,20 @@ def panel(bench):
 
 
 def settle(panel):
-    panel._actions.wait()
+    panel._actions.wait(60)
     panel._refresh()
 
 
 def press(panel, name):
     button = getattr(panel.buttons, name)
     assert not button.disabled, f"{name} cannot be pressed"
-    button.click()
+    button.press()
     settle(panel)
 
 
 def pressable(panel):
-    return {name for name, one in vars(panel.buttons).items() if getattr(one, "disabled", None) is False}
+    one_by_one = {name: one for name, one in vars(panel.buttons).items() if isinstance(one, Button | Control)}
+    return {name for name, one in one_by_one.items() if not one.disabled}
 
 
 def until(true, seconds=10.0):
@@ -72,11 +75,11 @@ def test_only_what_makes_sense_can_be_pressed(panel, bench):
     assert not panel.knob_form.disabled
     assert panel.start_form.disabled
     press(panel, "run")
-    assert panel.buttons.run.description == "Stop load"
+    assert panel.buttons.run.text == "Stop load"
     assert pressable(panel) == ALWAYS | {"stop", "run", "drop", "save", "compare"}
     press(panel, "run")
     assert not bench.playing
-    assert panel.buttons.run.description == "Run load"
+    assert panel.buttons.run.text == "Run load"
     press(panel, "stop")
     assert pressable(panel) == ALWAYS | {"start", "save", "compare"}
     assert panel.knob_form.disabled
@@ -84,7 +87,7 @@ def test_only_what_makes_sense_can_be_pressed(panel, bench):
 
 def test_a_clash_of_two_fields_names_both_and_disables_start(panel):
     form = panel.start_form
-    form.controls["max_num_batched_tokens"].widget.index = 0
+    form.controls["max_num_batched_tokens"].put(0)
     form.controls["max_num_seqs"].show(512)
     form._changed()
     assert "max_num_batched_tokens" in form.problem
@@ -105,7 +108,7 @@ def test_the_engine_starts_with_what_the_form_shows(panel, bench, monkeypatch):
 def test_a_moved_slider_reaches_the_engine_as_one_revision(panel, bench):
     press(panel, "start")
     budget = panel.knob_form.controls["budget"]
-    budget.widget.index = budget.options.index(64)
+    budget.choose(64)
     assert [knobs.budget for knobs in bench.engine.sent] == [64]
     assert until(lambda: "revision 1" in panel.board._status.get("state", ""))
 
@@ -128,10 +131,10 @@ def test_a_refused_change_is_shown_and_the_slider_goes_back(panel, bench, monkey
 
     monkeypatch.setattr(bench.engine, "set_knobs", refuse)
     budget = panel.knob_form.controls["budget"]
-    budget.widget.index = budget.options.index(64)
+    budget.choose(64)
     assert "while it died" in panel._log.errors[-1]
     assert panel.knob_form.controls["budget"].value == before
-    assert panel._log.alert.layout.display == "flex"
+    assert not panel._log.alert.hidden
 
 
 def test_a_failed_start_is_explained_and_can_be_tried_again(panel, bench, monkeypatch):
@@ -158,7 +161,7 @@ def test_stop_works_while_the_engine_starts_and_is_no_error(panel, bench, monkey
 
     monkeypatch.setattr(bench, "start", slow)
     monkeypatch.setattr(bench, "stop", stopped.set)
-    panel.buttons.start.click()
+    panel.buttons.start.press()
     assert entered.wait(10)
     assert until(lambda: panel.board._status.get("state") == "starting 00:03: loading weights")
     press(panel, "stop")
@@ -192,7 +195,7 @@ def test_saving_leaves_a_run_and_says_where(panel, bench, tmp_path):
     press(panel, "save")
     assert panel._log.errors == ()
     (saved,) = tmp_path.glob("*saved*")
-    assert str(saved) in panel._result.value
+    assert str(saved) in panel._result.markup
     assert (saved / "report.html").exists()
 
 
@@ -211,8 +214,8 @@ def test_the_last_two_runs_are_compared(panel):
         time.sleep(0.01)
     press(panel, "compare")
     assert panel._log.errors == ()
-    assert "gap_p99_ms" in panel._result.value
-    assert "<table" in panel._result.value
+    assert "gap_p99_ms" in panel._result.markup
+    assert "<table" in panel._result.markup
 
 
 def test_code_and_command_are_of_what_is_shown(panel, bench, monkeypatch):
@@ -278,8 +281,8 @@ def test_a_button_does_what_it_says_also_when_that_has_just_ceased_to_be_true(pa
     run = bench.current_run
     run.cancel()
     run.wait(10)
-    assert panel.buttons.run.description == "Stop load", "not refreshed yet"
-    panel.buttons.run.click()
+    assert panel.buttons.run.text == "Stop load", "not refreshed yet"
+    panel.buttons.run.press()
     settle(panel)
     assert bench.current_run is run, "no new load was begun"
 
@@ -328,13 +331,13 @@ def test_paused_charts_stay_what_they_are(panel, bench):
     bench.run("bursty_chat")
     first = bench.current_run
     assert until(lambda: panel._feed._run is first)
-    panel.buttons.pause.value = True
+    panel.buttons.pause.put(True)
     bench.stop_load(10)
     bench.run("bursty_chat")
     panel.board.window_s = 60.0
     time.sleep(0.4)
     assert panel._feed._run is first
-    panel.buttons.pause.value = False
+    panel.buttons.pause.put(False)
     assert until(lambda: panel._feed._run is bench.current_run)
 
 
@@ -361,5 +364,7 @@ def test_rows_that_went_before_the_panel_looked_are_no_loss(panel, bench):
 
 
 def test_the_charts_can_be_paused_and_their_window_set(panel):
-    panel.buttons.pause.value = True
+    panel.buttons.pause.put(True)
     assert panel.board.paused
+    panel.window.choose(60.0)
+    assert panel.board.window_s == 60.0

@@ -11,7 +11,6 @@ from pydantic import Field
 from workbench.config import EngineConfig, Frozen, Knobs
 from workbench.ui.panel.controls import Choice
 from workbench.ui.panel.fields import (
-    alert,
     choice,
     control,
     hint_of,
@@ -36,26 +35,26 @@ class Sample(Frozen):
 
 
 def kind(one):
-    return type(one.widget).__name__
+    return one.kind
 
 
 def test_each_kind_of_field_has_its_control():
     found = {name: kind(control(Sample, name)) for name in Sample.model_fields}
     assert found == {
-        "flag": "Checkbox",
-        "maybe": "Dropdown",
-        "kind": "Dropdown",
-        "size_mib": "Text",
-        "port": "Text",
-        "share": "Text",
-        "wait_s": "BoundedFloatText",
-        "percent": "BoundedFloatText",
-        "name": "Text",
-        "words": "Text",
+        "flag": "check",
+        "maybe": "choice",
+        "kind": "choice",
+        "size_mib": "text",
+        "port": "text",
+        "share": "text",
+        "wait_s": "number",
+        "percent": "number",
+        "name": "text",
+        "words": "text",
     }
-    assert kind(control(Sample, "size_mib", options=[32, 64])) == "Dropdown"
-    assert kind(control(Knobs, "budget", options=[32, 64], slider=True, default=64)) == "SelectionSlider"
-    assert kind(suggesting(EngineConfig, "model", ["smollm2"])) == "Combobox"
+    assert kind(control(Sample, "size_mib", options=[32, 64])) == "choice"
+    assert kind(control(Knobs, "budget", options=[32, 64], slider=True, default=64)) == "slider"
+    assert kind(suggesting(EngineConfig, "model", ["smollm2"])) == "text"
 
 
 def test_each_starts_at_its_default():
@@ -82,7 +81,7 @@ def test_each_starts_at_its_default():
 )
 def test_text_is_read(name, text, value):
     one = control(Sample, name)
-    one.widget.value = text
+    one.put(text)
     assert one.value == value
 
 
@@ -93,20 +92,20 @@ def test_text_is_read(name, text, value):
 def test_values_are_shown_and_read_back(name, value, shown):
     one = control(Sample, name)
     one.show(value)
-    assert one.widget.value == shown
+    assert one.raw == shown
     assert Sample.model_validate({name: one.value}) == Sample(**{name: value})
 
 
 def test_none_is_a_choice_of_its_own():
     one = control(Sample, "maybe")
-    assert one.widget.options == (("default", 0), ("on", 1), ("off", 2))
+    assert one.tree()["options"] == ["default", "on", "off"]
     seen = []
     for place in (1, 2, 0):
-        one.widget.value = place
+        one.put(place)
         seen.append(one.value)
     assert seen == [True, False, None]
     one = control(Sample, "size_mib", options=[32, 64, 4096])
-    assert [text for text, _ in one.widget.options] == ["default", "32", "64", "4,096"]
+    assert one.tree()["options"] == ["default", "32", "64", "4,096"]
     assert one.value == 64
 
 
@@ -117,18 +116,20 @@ def test_the_unit_stands_in_the_label_once():
     assert label_of(EngineConfig, "max_model_len") == "max model len (tokens)"
     assert label_of(EngineConfig, "max_num_batched_tokens") == "max num batched tokens"
     assert label_of(Knobs, "max_running") == "running cap (requests)"
-    assert control(Sample, "wait_s").widget.description == "wait (s)"
+    assert control(Sample, "wait_s").label == "wait (s)"
 
 
 def test_the_hint_is_the_fields_text_with_its_name_and_flag():
     assert hint_of(Sample, "size_mib") == "size_mib: A size. Flag: --size."
-    assert control(Sample, "flag").widget.tooltip == "flag: A flag."
+    assert control(Sample, "flag").hint == "flag: A flag."
 
 
 def test_bounds_of_numbers_are_those_of_the_field():
-    assert control(Sample, "wait_s").widget.min == 0.001
-    widget = control(Sample, "percent").widget
-    assert (widget.min, widget.max) == (1, 99)
+    assert control(Sample, "wait_s").tree()["min"] == 0.001
+    one = control(Sample, "percent")
+    assert (one.tree()["min"], one.tree()["max"]) == (1, 99)
+    one.put(200.0)
+    assert one.value == 50.0, "what the page must not send is not taken"
 
 
 def test_a_persons_change_is_told_and_a_shown_one_is_not():
@@ -138,28 +139,26 @@ def test_a_persons_change_is_told_and_a_shown_one_is_not():
         one.show(value)
         one.reset()
         assert not told
-        one.widget.value = put
+        one.put(put)
         assert told == [1]
 
 
-def test_a_persons_change_while_another_thread_shows_something_is_told():
-    one = choice("budget", "budget", "", [16, 32, 64], 64)
+def test_a_persons_change_is_not_lost_to_another_threads():
+    one = control(Sample, "flag")
     told = []
+    one.observe(lambda: told.append(one.value))
 
-    class Slow(list):
-        """Options that take so long to look through that a person is faster."""
+    def off_and_on():
+        for n in range(2000):
+            one.hint = f"hint {n}"
 
-        def __contains__(self, value):
-            thread = threading.Thread(target=lambda: setattr(one.widget, "index", 0))
-            thread.start()
-            thread.join()
-            return super().__contains__(value)
-
-    one._options = Slow([16, 32, 64])
-    one.observe(lambda: told.append(one.widget.index))
-    one.show(32)
-    assert told == [0]
-    assert one.value == 32
+    thread = threading.Thread(target=off_and_on)
+    thread.start()
+    for n in range(1001):
+        one.put(n % 2 == 1)
+    thread.join()
+    assert len(told) == 1001
+    assert (one.value, one.hint) == (False, "hint 1999")
 
 
 def test_a_value_that_is_not_offered_is_put_among_the_others():
@@ -167,7 +166,7 @@ def test_a_value_that_is_not_offered_is_put_among_the_others():
     told = []
     one.observe(lambda: told.append(1))
     one.show(48)
-    assert (one.options, one.value, one.widget.label) == ((16, 32, 48, 64), 48, "48")
+    assert (one.options, one.value, one.shown) == ((16, 32, 48, 64), 48, "48")
     one.show(100)
     assert one.options == (16, 32, 48, 64, 100)
     assert choice("x", "x", "", [0, 1], 5).value == 5
@@ -179,33 +178,32 @@ def test_offering_others_tells_nobody_and_shows_what_is_asked():
     told = []
     one.observe(lambda: told.append(1))
     one.offer([8, 16], 16)
-    assert (one.value, one.widget.label) == (16, "16")
+    assert (one.value, one.shown) == (16, "16")
     one.offer([1, 2], 1)
     assert one.value == 1
     assert not told
 
 
-def test_nothing_is_sent_while_a_person_still_chooses():
-    for one in (control(Sample, "port"), choice("x", "x", "", [1, 2], 1, slider=True), control(Sample, "wait_s")):
-        assert one.widget.continuous_update is False
+def test_what_was_on_its_way_when_it_was_disabled_is_not_taken():
+    one, told = choice("x", "x", "", [1, 2], 1, slider=True), []
+    one.observe(lambda: told.append(1))
+    one.disabled = True
+    one.take({"value": 1, "tag": "page:1"})
+    assert (one.value, told) == (1, [])
+    assert one.tree()["heard"] == "page:1", "the page may show what is in force again"
 
 
-def test_values_are_never_markup():
-    bad = "<img src=x onerror=alert(1)>"
-    one = suggesting(EngineConfig, "model", [])
-    one.show(bad)
-    assert one.value == bad
-    assert one.widget.description_allow_html is False
-    assert bad not in alert(bad)
-    assert "&lt;img src=x" in alert(bad)
-    assert 'role="alert"' in alert("x")
-    assert alert(None) == alert("") == ""
+@pytest.mark.parametrize("raw", [7, -1, "1", None, True, 0.5])
+def test_a_place_that_is_not_offered_is_not_taken(raw):
+    one = choice("x", "x", "", [1, 2], 1)
+    one.put(raw)
+    assert one.value == 1
 
 
-def test_disabled_is_that_of_the_widget():
+def test_disabled_is_told_to_the_page():
     one = control(Sample, "flag")
     one.disabled = True
-    assert one.widget.disabled is one.disabled is True
+    assert one.tree()["off"] is one.disabled is True
 
 
 def test_powers_of_two_end_with_the_bound():
@@ -222,4 +220,4 @@ def test_how_values_read():
 def test_labels_of_options_differ():
     one = choice("x", "x", "", [0, 16], 0, text=lambda value: str(value) if value else "off")
     assert isinstance(one, Choice)
-    assert [text for text, _ in one.widget.options] == ["off", "16"]
+    assert one.tree()["options"] == ["off", "16"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.config import EngineConfig, Knobs
+from workbench.config import POLICIES, EngineConfig, Knobs
 from workbench.ui.panel.knobs import KnobForm
 
 ENVELOPE = EngineConfig(max_model_len=4096, max_num_batched_tokens=8192, max_num_seqs=32).envelope
@@ -22,7 +22,12 @@ def form():
 
 def pick(form, name, value):
     control = form.controls[name]
-    control.widget.index = control.options.index(value)
+    control.choose(value) if hasattr(control, "choose") else control.put(value)
+
+
+def alert(form):
+    (said,) = [part for part in form.parts if part.id == "knob_problem"]
+    return said.text
 
 
 def shown(form):
@@ -30,21 +35,27 @@ def shown(form):
 
 
 def hidden(form):
-    return form.controls["prefill_every"].widget.layout.display == "none"
+    """Knobs that are not shown."""
+    return {name for name, one in form.controls.items() if one.hidden}
 
 
 def test_every_knob_has_a_control_with_its_text():
     form = KnobForm()
     assert set(form.controls) == set(Knobs.model_fields)
     for name, one in form.controls.items():
-        assert any(one.widget is child for child in form.widget.children)
-        assert one.widget.tooltip.startswith(f"{name}: ")
-    assert [one.widget.description for one in form.controls.values()] == [
+        assert any(one is part for top in form.parts for part in top.all())
+        assert one.hint.startswith(f"{name}: ")
+    assert [one.label for one in form.controls.values()] == [
         "budget (tokens)",
         "chunk (tokens)",
         "running cap (requests)",
         "policy",
         "prefill every (steps)",
+        "target gap (ms)",
+        "aging (s)",
+        "watermark",
+        "reserve whole prompt",
+        "prefix cache",
     ]
 
 
@@ -64,8 +75,8 @@ def test_ranges_end_where_the_envelope_does(form):
     assert form.controls["budget"].options == (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
     assert form.controls["chunk"].options == (0, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
     assert form.controls["max_running"].options == (1, 2, 4, 8, 16, 32)
-    assert form.controls["policy"].options == ("chunked", "monolithic", "decode_first")
-    assert form.controls["chunk"].widget.label == "off"
+    assert form.controls["policy"].options == POLICIES
+    assert form.controls["chunk"].shown == "off"
     small = EngineConfig(max_model_len=3000, max_num_batched_tokens=8, max_num_seqs=3).envelope
     form.bind(small.replace(policies=("chunked",)), small.defaults)
     assert form.controls["budget"].options == (8,)
@@ -87,7 +98,7 @@ def test_showing_tells_nobody_and_shows_the_truth(form):
     odd = Knobs(budget=1000, chunk=77, max_running=5, policy="decode_first", prefill_every=3)
     form.show(odd)
     assert shown(form) == odd
-    assert form.controls["budget"].widget.label == "1,000"
+    assert form.controls["budget"].shown == "1,000"
     assert not form.sent
     pick(form, "budget", 2048)
     assert form.sent == [{"budget": 2048}]  # and not the others, which are in force already
@@ -96,11 +107,11 @@ def test_showing_tells_nobody_and_shows_the_truth(form):
 def test_a_clash_is_said_and_not_sent_until_it_is_mended(form):
     pick(form, "budget", 16)
     assert form.problem.startswith("Not sent. budget and max_running: got '16 < 32'")
-    assert 'role="alert"' in form.widget.children[-1].value
+    assert alert(form) == form.problem
     assert not form.sent
     pick(form, "max_running", 8)
     assert form.problem is None
-    assert form.widget.children[-1].value == ""
+    assert alert(form) == ""
     assert form.sent == [{"budget": 16, "max_running": 8}]
 
 
@@ -120,16 +131,53 @@ def test_what_is_in_force_can_be_shown_again_after_a_failure(form):
     assert form.sent == [{"budget": 64}, {"budget": 64}]
 
 
+@pytest.mark.parametrize(
+    ("policy", "own"),
+    [("chunked", set()), ("priority", set()), ("qos", {"aging_s"}), ("target_gap", {"target_gap_ms"})],
+)
+def test_only_the_knobs_of_the_chosen_policy_are_there(form, policy, own):
+    pick(form, "policy", policy)
+    assert hidden(form) == {"prefill_every", "target_gap_ms", "aging_s"} - own
+
+
 def test_every_nth_step_is_there_for_decode_first_only(form):
-    assert hidden(form)
+    assert "prefill_every" in hidden(form)
     pick(form, "policy", "decode_first")
-    assert not hidden(form)
+    assert "prefill_every" not in hidden(form)
     pick(form, "prefill_every", 8)
-    assert form.controls["prefill_every"].widget.label == "8"
+    assert form.controls["prefill_every"].shown == "8"
     form.show(ENVELOPE.defaults)
-    assert hidden(form)
+    assert "prefill_every" in hidden(form)
     assert form.sent == [{"policy": "decode_first"}, {"prefill_every": 8}]
-    assert form.controls["prefill_every"].widget.label == "never"
+    assert form.controls["prefill_every"].shown == "never"
+
+
+def test_targets_shares_and_switches_are_sent_as_what_they_are(form):
+    pick(form, "policy", "target_gap")
+    pick(form, "target_gap_ms", 300.0)
+    pick(form, "watermark", 0.05)
+    pick(form, "reserve_full", False)
+    pick(form, "prefix_cache", False)
+    assert form.sent == [
+        {"policy": "target_gap"},
+        {"target_gap_ms": 300.0},
+        {"watermark": 0.05},
+        {"reserve_full": False},
+        {"prefix_cache": False},
+    ]
+    assert (form.controls["target_gap_ms"].shown, form.controls["watermark"].shown) == ("300", "5 %")
+
+
+def test_without_a_prefix_cache_there_is_nothing_to_look_up_or_to_empty(form):
+    assert not form.empty.disabled
+    form.bind(ENVELOPE, ENVELOPE.defaults, caches=False)
+    assert form.empty.disabled
+    assert form.controls["prefix_cache"].disabled
+    assert not form.controls["watermark"].disabled
+    (note,) = [part for top in form.parts for part in top.all() if part.id == "uncached"]
+    assert note.text.startswith("The engine was started without prefix caching")
+    form.unbind()
+    assert note.text == ""
 
 
 def test_a_new_engine_takes_the_old_ones_place(form):

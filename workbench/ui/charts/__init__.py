@@ -4,22 +4,32 @@
     step_chart      what every scheduler step was made of, and how long it took
     memory_chart    activation peak of every step, memory held, and what it is made of
     queue_chart     KV use, running, waiting, preemptions
+    history_chart   what each request went through, with its preemptions
+    mfu_chart       model FLOPs utilisation of every step
     memory_scatter  activation peak against tokens in the step, over several runs
+    crossover_chart cost of a recompute and of a swap against the length of a context
+    policy_chart    gaps and waits of several policies on one scale; policy_table has the figures
 
 All take a :class:`Look` for size, theme and shared axes, and say on themselves where their numbers come from. Each of
 the four time charts is made of two halves: ``gaps``, ``steps``, ``memory``, ``queue`` turn a trace into rows, and
 ``gap_marks``, ``step_marks``, ``memory_marks``, ``queue_marks`` draw rows, whether they are there or come later.
 """
 
+from workbench.ui.charts.crossover import crossover_chart
 from workbench.ui.charts.data import decimate, long_prefills, run_span
 from workbench.ui.charts.gaps import gap_chart, gap_domain
+from workbench.ui.charts.history import history_chart
 from workbench.ui.charts.memory import memory_chart
+from workbench.ui.charts.mfu import mfu_chart
 from workbench.ui.charts.origin import origin
+from workbench.ui.charts.policies import policy_chart
+from workbench.ui.charts.policy_table import policy_table
 from workbench.ui.charts.queue import queue_chart
 from workbench.ui.charts.scales import decades
 from workbench.ui.charts.scatter import memory_scatter
 from workbench.ui.charts.steps import step_chart
 from workbench.ui.charts.theme import DARK, LIGHT, PAGE, Look, Palette, css_variables
+from workbench.ui.charts.waits import policy_waits
 
 __all__ = [
     "DARK",
@@ -27,15 +37,21 @@ __all__ = [
     "PAGE",
     "Look",
     "Palette",
+    "crossover_chart",
     "css_variables",
     "decades",
     "decimate",
     "gap_chart",
     "gap_domain",
+    "history_chart",
     "long_prefills",
     "memory_chart",
     "memory_scatter",
+    "mfu_chart",
     "origin",
+    "policy_chart",
+    "policy_table",
+    "policy_waits",
     "queue_chart",
     "run_span",
     "step_chart",

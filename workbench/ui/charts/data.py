@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from workbench.config import Knobs
 from workbench.metrics.requests import LONG_PROMPT
 from workbench.trace import Trace
 from workbench.ui.charts.theme import Look
 
 MIB = 1024 * 1024
+_FURTHER = {  # knobs that few revisions set → the policy that alone goes by one; none where all do
+    "target_gap_ms": "target_gap",
+    "aging_s": "qos",
+    "watermark": None,
+    "reserve_full": None,
+    "prefix_cache": None,
+}
 
 
 def decimate(frame: pd.DataFrame, time: str, values: Sequence[str], limit: int, by: str | None = None) -> pd.DataFrame:
@@ -120,8 +129,30 @@ def revisions(trace: Trace, first_s: float = 0.0) -> pd.DataFrame:
             "chunk": [f"{n:,.0f}" if n else "off" for n in frame["chunk"].fillna(0)],
             "running cap": frame["max_running"],
             "prefill every": [f"{n:,.0f} steps" if n else "-" for n in every],
+            "also": [further(row) for row in frame.to_dict("records")],
         }
     ).reset_index(drop=True)
+
+
+def further(knobs: Mapping[str, Any]) -> str:
+    """The rest of a knob revision in words: what is not at its default, and what its policy goes by; "-" is nothing.
+
+    Args:
+        knobs: fields of :class:`workbench.config.Knobs`, as a row of the ``knobs`` table has them; null is not known.
+    """
+    said = []
+    for name, policy in _FURTHER.items():
+        value, field = knobs.get(name), Knobs.model_fields[name]
+        told = knobs.get("policy") == policy if policy else value != field.default
+        if pd.isna(value) or not told:
+            continue
+        facts = field.json_schema_extra
+        label, unit = (facts.get("label"), facts.get("unit", "")) if isinstance(facts, dict) else (name, "")
+        if isinstance(field.default, bool):
+            said.append(f"{label} {'on' if value else 'off'}")
+        else:
+            said.append(f"{label} {100 * value:g} %" if name == "watermark" else f"{label} {value:,g} {unit}".strip())
+    return " · ".join(said) or "-"
 
 
 def hold_s(kept: pd.DataFrame, steps: pd.DataFrame) -> float:

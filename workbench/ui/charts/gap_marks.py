@@ -9,12 +9,24 @@ import pandas as pd
 
 from workbench.config import SLO
 from workbench.ui.charts.knobs import draw_knobs
-from workbench.ui.charts.scales import Bounds, Sources, domain, edges, middle, powers, time_axis, y_axis, zoomable
+from workbench.ui.charts.scales import (
+    Bounds,
+    Sources,
+    domain,
+    edges,
+    middle,
+    powers,
+    time_axis,
+    y_axis,
+    zoomable,
+)
+from workbench.ui.charts.stall_marks import draw_stalls
 from workbench.ui.charts.theme import SHAPES, Look
 
 NAME = "Token gaps"
 SHORTEST = 0.01  # ms; shorter gaps are drawn as this, since a log axis has no zero
 SHADE_LABELS = 8  # most long prefills that are named; the others are on hover only
+_ROOM = 3  # a gap less than so many times below the promise has its figure above it
 _LETTER = 5.4 / 720  # width of one in a name, as a share of the plot's
 
 
@@ -32,8 +44,8 @@ def draw_gaps(
 
     Args:
         sources: ``gaps`` (t, gap, engine, stream, n and the field ``series``), ``stalls`` (t, t0, gap, stream and, in a
-            static chart, cause, detail), ``longest`` (t, gap, label), ``shades`` and ``shade_labels`` (t, t2, what),
-            and those of :func:`~workbench.ui.charts.knobs.draw_knobs`.
+            static chart, cause, detail, step), ``longest`` (t, gap, label), ``shades`` and ``shade_labels`` (t, t2,
+            what), and those of :func:`~workbench.ui.charts.knobs.draw_knobs`.
         look: of the chart.
         slo: its gap is a dashed line.
         domain: of the y axis, ms.
@@ -41,19 +53,15 @@ def draw_gaps(
         names: its values.
         engine: whether the gaps in the engine are known.
     """
-    y = alt.Y(
-        "gap:Q",
-        scale=_scale(domain),
-        axis=y_axis("gap, ms (log)", format=",~f", values=powers(domain)),
-    )
+    y = _y("gap", domain)
     return alt.layer(
         *_shading(sources, look),
         *_promise(slo, y, look),
         *_points(sources, y, look, series, names, engine),
-        *_stalls(sources, y, look),
-        *_longest(sources, domain, y, look),
+        *draw_stalls(sources, y, look),
+        *_longest(sources, domain, slo, look),
         *draw_knobs(sources, look),
-    )
+    ).resolve_scale(shape="independent")  # series and causes
 
 
 def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float) -> list[int]:
@@ -83,8 +91,12 @@ def prefill_words(request: str, tokens: int, steps: int | None) -> str:
     return f"{request}: {tokens:,} tokens{how}"
 
 
-def _scale(bounds: Bounds) -> alt.Scale:
-    return alt.Scale(type="log", domain=domain(bounds), nice=False, clamp=True)
+def _y(field: str, bounds: Bounds) -> alt.Y:
+    return alt.Y(
+        f"{field}:Q",
+        scale=alt.Scale(type="log", domain=domain(bounds), nice=False, clamp=True),
+        axis=y_axis("gap, ms (log)", format=",~f", values=powers(bounds)),
+    )
 
 
 def _points(sources: Sources, y: alt.Y, look: Look, series: str, names: Sequence[str], engine: bool) -> list[alt.Chart]:
@@ -123,53 +135,29 @@ def _points(sources: Sources, y: alt.Y, look: Look, series: str, names: Sequence
     return [zoomable(points, look)]
 
 
-def _stalls(sources: Sources, y: alt.Y, look: Look) -> list[alt.Chart]:
-    if "stalls" not in sources:
-        return []
-    why = [] if look.live else [alt.Tooltip("cause:N"), alt.Tooltip("detail:N")]  # needs all steps of the gap
-    tip = [
-        alt.Tooltip("stream:N", title="stall of"),
-        alt.Tooltip("gap:Q", title="gap, ms", format=",.1f"),
-        *why,
-        alt.Tooltip("t:Q", title="ended, s", format=".3f"),
-    ]
-    base = alt.Chart(sources["stalls"]).encode(y=y, tooltip=tip)
-    colour = look.palette.alert
-    return [
-        base.mark_rule(color=colour, strokeWidth=1, opacity=0.45, clip=True, aria=False).encode(
-            x=time_axis("t0", look), x2="t:Q"
-        ),
-        base.mark_point(
-            color=colour,
-            fill=colour,
-            fillOpacity=0.35,
-            shape="diamond",
-            size=55,
-            strokeWidth=1.3,
-            opacity=1,
-            clip=True,
-            aria=False,
-        ).encode(x=time_axis("t", look)),
-    ]
-
-
-def _longest(sources: Sources, bounds: Bounds, y: alt.Y, look: Look) -> list[alt.Chart]:
+def _longest(sources: Sources, bounds: Bounds, slo: SLO, look: Look) -> list[alt.Chart]:
     """The figure of the longest gap, on the side where there is room."""
     if "longest" not in sources:
         return []
     late, near_top = f"datum.t > {middle(look)}", f"datum.gap > {bounds[1]} * 0.6"
-    text = alt.Chart(sources["longest"]).mark_text(
-        color=look.palette.ink,
-        fontSize=11,
-        fontWeight=600,
-        align=alt.expr(f"{late} ? 'right' : 'left'"),
-        baseline=alt.expr(f"{near_top} ? 'top' : 'bottom'"),
-        dx=alt.expr(f"{late} ? -7 : 7"),
-        dy=alt.expr(f"{near_top} ? 5 : -5"),
-        clip=True,
-        aria=False,
+    # Just below the promise it would lie on that line: it goes above.
+    free = f"datum.gap < {slo.gap_ms} && datum.gap > {slo.gap_ms / _ROOM} ? {slo.gap_ms} : datum.gap"
+    text = (
+        alt.Chart(sources["longest"])
+        .transform_calculate(at=free)
+        .mark_text(
+            color=look.palette.ink,
+            fontSize=11,
+            fontWeight=600,
+            align=alt.expr(f"{late} ? 'right' : 'left'"),
+            baseline=alt.expr(f"{near_top} ? 'top' : 'bottom'"),
+            dx=alt.expr(f"{late} ? -7 : 7"),
+            dy=alt.expr(f"{near_top} ? 5 : -5"),
+            clip=True,
+            aria=False,
+        )
     )
-    return [text.encode(x=time_axis("t", look), y=y, text="label:N")]
+    return [text.encode(x=time_axis("t", look), y=_y("at", bounds), text="label:N")]
 
 
 def _promise(slo: SLO, y: alt.Y, look: Look) -> list[alt.Chart]:

@@ -28,8 +28,8 @@ def gap_chart(
 ) -> alt.Chart | alt.LayerChart:
     """Every token gap (ms, log) at the moment it ended.
 
-    A stall is a diamond with a whisker back to the moment the stream fell silent; its cause is on hover. The SLO is a
-    dashed line, the prefill of a long prompt is shaded, a knob revision is a dotted rule.
+    A stall is a filled mark with a whisker back to the moment the stream fell silent; its shape is its cause, which is
+    told on hover. The SLO is a dashed line, the prefill of a long prompt is shaded, a knob revision is a dotted rule.
 
     Args:
         trace: the run.
@@ -78,7 +78,8 @@ def gap_chart(
     if len(kept) < len(gaps):
         lines.append(f"{len(kept):,} of {len(gaps):,} gaps drawn: the longest of each bucket")
     if look.legend:
-        lines.append("diamond: stall, with the silence before it · shaded: prefill of a long prompt · dotted: knobs")
+        marks = "filled, with a whisker: stall and the silence before it · " if len(stalls) else ""
+        lines.append(f"{marks}shaded: prefill of a long prompt · dotted: knobs")
     return finish(
         chart,
         look,
@@ -124,6 +125,7 @@ def _stalls(marked: pd.DataFrame) -> pd.DataFrame:
             "stream": marked["request"].astype(str),
             "cause": marked["cause"],
             "detail": marked["detail"],
+            "step": marked["step"].to_numpy(dtype=float, na_value=np.nan),
         }
     )
 

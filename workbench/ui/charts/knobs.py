@@ -41,6 +41,7 @@ def draw_knobs(sources: Sources, look: Look) -> list[alt.Chart]:
         alt.Tooltip("chunk:N", title="chunk, tokens"),
         alt.Tooltip("running cap:Q"),
         alt.Tooltip("prefill every:N"),
+        alt.Tooltip("also:N"),
     ]
     colour = look.palette.muted
     rules, x = _placed(alt.Chart(sources["rules"]), look)

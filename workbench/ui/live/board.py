@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -18,7 +18,15 @@ from workbench.ui.charts.theme import VEGA_LITE
 from workbench.ui.live.busy import answer_while_busy
 from workbench.ui.live.changes import BoardChart, Changes, Row, Rows
 
-_SCRIPTS = ("store.js", "plot.js", "window.js", "header.js", "view.js", "board.js")  # the last exports the widget
+_SCRIPTS = (
+    "store.js",
+    "plot.js",
+    "window.js",
+    "header.js",
+    "detail.js",
+    "view.js",
+    "board.js",
+)  # the last exports the widget
 
 
 class Board(anywidget.AnyWidget):
@@ -44,6 +52,8 @@ class Board(anywidget.AnyWidget):
         self._rows: Rows = {}
         self._signals: dict[str, float | None] = {}
         self._status: dict[str, Any] = {}
+        self._stalls: Mapping[str, Any] = {}
+        self._asked: Callable[[Mapping[str, Any]], object] = lambda _: None
         super().__init__(**traits)
         self.on_msg(self._answer)
         answer_while_busy(self)
@@ -77,15 +87,17 @@ class Board(anywidget.AnyWidget):
             self._charts = tuple(charts)
             self._rows = {}
             self._signals = {name: _finite(value) for name, value in signals.items()}
+            self._stalls = {}
             self._reset()
 
-    def push(self, changes: Changes, status: Mapping[str, Any]) -> None:
+    def push(self, changes: Changes, status: Mapping[str, Any], stalls: Mapping[str, Any] | None = None) -> None:
         """Show changed rows and the state; also a heartbeat, without which the page calls itself stale after 2 s.
 
         Args:
             changes: of the charts put up last. Numbers that JSON lacks are shown as missing.
             status: ``kpis`` (list of label, value, hint), ``badge`` (where numbers come from), ``state``,
                 ``dropped`` (records lost before they came here), optionally ``stale``.
+            stalls: once they have changed, as :meth:`workbench.ui.live.figures.LiveFigures.stalls` gives them.
         """
         with self._lock:
             self._seq += 1
@@ -103,16 +115,30 @@ class Board(anywidget.AnyWidget):
                         self._rows_sent += len(rows)
             self._signals |= {name: _finite(value) for name, value in changes.signals.items()}
             self._status = dict(status)
-            self.send(self._message("push", add=add, drop=changes.drop))
+            told = {}
+            if stalls is not None and stalls != self._stalls:
+                self._stalls = told["stalls"] = stalls
+            self.send(self._message("push", add=add, drop=changes.drop, **told))
+
+    def on_ask(self, asked: Callable[[Mapping[str, Any]], object]) -> None:
+        """Call this when a person wants a point explained, with ``t`` (s) and ``stream`` or ``step``, if any."""
+        self._asked = asked
+
+    def tell(self, detail: Mapping[str, Any]) -> None:
+        """Show an explanation, as :func:`workbench.ui.live.explain.explain` gives it."""
+        self.send({"kind": "explained", "detail": dict(detail)})
 
     def copy(self, text: str) -> None:
         """Put text on the clipboard, and show it, so that a person can copy it where that is not allowed."""
         self.send({"kind": "copy", "text": text})
 
     def _answer(self, _: Any, content: Any, __: Any) -> None:
-        if isinstance(content, dict) and content.get("kind") == "hello":
+        kind = content.get("kind") if isinstance(content, dict) else None
+        if kind == "hello":
             with self._lock:
                 self._reset()
+        elif kind == "explain":
+            self._asked(content)
 
     def _reset(self) -> None:
         rows = {
@@ -123,7 +149,7 @@ class Board(anywidget.AnyWidget):
             {"id": c.id, "title": c.title, "description": c.description, "light": c.light, "dark": c.dark}
             for c in self._charts
         ]
-        self.send(self._message("reset", charts=charts, rows=rows))
+        self.send(self._message("reset", charts=charts, rows=rows, stalls=self._stalls))
 
     def _message(self, kind: str, **parts: Any) -> dict[str, Any]:
         stamps = {"epoch": self._epoch, "seq": self._seq, "rows_sent": self._rows_sent, "sent_ms": time.time() * 1000}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from workbench.session import Workbench
 from workbench.tail import Place
 from workbench.ui.live.board import Board
 from workbench.ui.live.changes import Changes
+from workbench.ui.live.explain import explain
 from workbench.ui.live.figures import Kpi, LiveFigures, no_kpis
 from workbench.ui.live.rows import LiveRows
 from workbench.ui.live.specs import live_charts
@@ -20,6 +22,7 @@ from workbench.ui.live.specs import live_charts
 PUSH_S = 0.1
 _FIGURES_S = 1.0
 _LOOK_S = 0.5
+_ASKED = 4  # questions that wait
 
 
 class Feed:
@@ -50,6 +53,8 @@ class Feed:
         self._rows: LiveRows | None = None
         self._figures: LiveFigures | None = None
         self._kpis: list[Kpi] = []
+        self._stalls: dict[str, Any] = {}
+        self._asked: deque[Mapping[str, Any]] = deque(maxlen=_ASKED)
         self._fresh = False  # rows have come since the last figures
         self._missed_before = self._lost = self._faults = 0
         self._told: Run | None = None  # whose error was told
@@ -57,6 +62,7 @@ class Feed:
         self._kpis_due = 0.0
         self._now_s = 0.0  # of the run
         self._stop = threading.Event()
+        board.on_ask(self._asked.append)
         self._thread = threading.Thread(target=self._work, name="panel feed", daemon=True)
 
     def start(self) -> None:
@@ -98,8 +104,27 @@ class Feed:
         except Exception:
             self._board.push(Changes(), self._status())  # the page must not take the panel for dead
             raise
-        self._board.push(changes, self._status())
+        self._board.push(changes, self._status(), self._stalls)
         self._tell_error()
+        while self._asked:
+            self._explain(self._asked.popleft())
+
+    def _explain(self, asked: Mapping[str, Any]) -> None:
+        """Answer a person who picked a point; the page rounds its time, and may name anything."""
+        run, figures, at_s, step = self._run, self._figures, asked.get("t"), asked.get("step")
+        if run is None or figures is None or not isinstance(at_s, int | float):
+            return
+        stream = asked.get("stream")
+        trace = figures.trace(self._now_s)
+        self._board.tell(
+            explain(
+                trace,
+                run.slo,
+                float(at_s),
+                stream if isinstance(stream, str) else None,
+                step if isinstance(step, int) else None,
+            )
+        )
 
     def _tell_error(self) -> None:
         """An engine that died or a disk that is full ends a run in its own thread: say so, once."""
@@ -115,7 +140,7 @@ class Feed:
         slo = self._bench.slo if run is None else run.slo
         self._rows = LiveRows(self._window_s, slo, streams)
         self._figures = LiveFigures(slo, self._window_s)
-        self._kpis, self._kpis_due = no_kpis(slo, self._window_s), 0.0
+        self._kpis, self._kpis_due, self._stalls = no_kpis(slo, self._window_s), 0.0, {}
         self._missed_before, self._failed = -1, ""
         label = self._bench.engine.label if run is None else run.label
         self._board.show(live_charts(slo, streams, label=label), {"t0": 0.0, "t1": self._window_s})
@@ -134,7 +159,8 @@ class Feed:
         now = time.monotonic()
         if now >= self._kpis_due and (self._fresh or not run.done):
             self._kpis_due, self._fresh = now + _FIGURES_S, False
-            self._kpis = figures.kpis(self._now_s)
+            trace = figures.trace(self._now_s)
+            self._kpis, self._stalls = figures.kpis_of(trace, self._now_s), figures.stalls(trace)
             self._take_facts(run.engine_facts, rows)
         return rows.changes(self._now_s)
 

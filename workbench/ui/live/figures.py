@@ -14,6 +14,7 @@ from workbench.store.compact import finish
 from workbench.trace import TABLES, Trace, table_of
 
 Kpi = dict[str, str]  # label, value, hint
+_STALLS = 30  # in the list
 _RATE_S = 5.0  # what tokens a second are counted over
 _OF_REQUESTS = ("requests", "tokens", "batch")
 NONE = "n/a"
@@ -70,11 +71,39 @@ class LiveFigures:
         oldest = pc.min(finished["requests"]["planned_s"]).as_py()
         keep_from = begin if oldest is None else min(begin, oldest)
         self._tables["steps"] = self._tables["steps"].filter(pc.field("end_s") >= keep_from)
+        late = self._tables["client"]  # its first row says that somebody measures
+        self._tables["client"] = pa.concat_tables([late[:1], late[1:].filter(pc.field("t_s") >= keep_from)])
         return Trace(finished, self._meta)
+
+    def stalls(self, trace: Trace) -> dict[str, Any]:
+        """The stalls of :meth:`trace`, for the page: ``text``, ``hint``, ``caption``, and ``rows`` of the newest.
+
+        A row is when it ended (s), the stream, the gap (ms), the cause, and what exactly. Empty where none is.
+        """
+        found = metrics.stalls(trace, self._slo)
+        if found.empty:
+            return {}
+        counts = found["cause"].value_counts()
+        causes = " · ".join(f"{cause} {counts[cause]:,}" for cause in metrics.CAUSES if cause in counts)
+        newest = found.iloc[::-1].head(_STALLS)
+        columns = (newest[name] for name in ("at_s", "request", "gap_ms", "cause", "detail"))
+        rows = [[float(at), str(who), float(gap), str(cause), str(what or "")]
+                for at, who, gap, cause, what in zip(*columns, strict=True)]  # fmt: skip
+        return {
+            "text": f"Stalls: {causes} · explained {_share(metrics.explained(found))}",
+            "hint": "How many gaps above the promise have each cause; explained: their share with a known cause. "
+            "Press to see the newest.",
+            "caption": f"The newest {len(rows)} of {len(found):,} stalls; requests of the last {self._window_s:,.0f} s",
+            "rows": rows,
+        }
 
     def kpis(self, now_s: float) -> list[Kpi]:
         """The figures, in the order in which they are shown."""
-        figures = metrics.summary(self.trace(now_s), self._slo)
+        return self.kpis_of(self.trace(now_s), now_s)
+
+    def kpis_of(self, trace: Trace, now_s: float) -> list[Kpi]:
+        """The same, of a trace that :meth:`trace` has given."""
+        figures = metrics.summary(trace, self._slo)
         while self._arrivals and self._arrivals[0][0] < now_s - _RATE_S:
             self._arrivals.popleft()
         rate = sum(n for _, n in self._arrivals) / max(min(now_s, _RATE_S), 0.1)
@@ -121,6 +150,10 @@ def _ttft(classes: dict[str, dict[str, Any]]) -> str:
         " · ".join(f"{name} {value:,.2f}" if value < 10 else f"{name} {value:,.0f}" for name, value in known.items())
         or NONE
     )
+
+
+def _share(share: float | None) -> str:
+    return NONE if share is None else f"{share:.0%}"
 
 
 def _stalls(figures: dict[str, Any]) -> str:

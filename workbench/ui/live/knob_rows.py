@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from workbench.ui.charts.data import further
 from workbench.ui.charts.knobs import LABEL_WIDTH, RULES
 from workbench.ui.live.changes import Row
 from workbench.ui.live.chart_rows import Window, number
@@ -49,4 +50,5 @@ def _rule(at_s: float, row: Mapping[str, Any]) -> Row:
         "chunk": f"{chunk:,.0f}" if chunk else "off",
         "running cap": row.get("max_running"),
         "prefill every": f"{every:,.0f} steps" if every else "-",
+        "also": further(row),
     }

@@ -48,6 +48,8 @@ class Plot {
     this.holder.tabIndex = 0;
     this.holder.setAttribute("role", "img");
     this.holder.setAttribute("aria-label", `${chart.title}. ${chart.description}`);
+    const keys = "Arrow keys move, plus and minus zoom, Home follows, Enter explains the longest in sight; so does a click on a point.";
+    this.holder.setAttribute("aria-description", keys);
     this.holder.dataset.lmSuppressShortcuts = "true"; // arrow keys are ours, not the notebook's
     this.canvas = element("div");
     this.holder.append(this.canvas);

@@ -13,10 +13,15 @@ class Store {
     this.rows = {}; // chart → dataset → Map(id → row)
     this.signals = {};
     this.status = {};
+    this.stalls = null;
     this.frozen = null; // what a pause shows
     this.lastPush = 0;
     this.asked = 0;
     this.stats = { received: 0, drawn: 0, holes: 0, rowsTaken: 0, rowsLost: 0, latencies: [] };
+  }
+
+  ask(what) {
+    this.model.send({ kind: "explain", ...what });
   }
 
   hello() {
@@ -28,6 +33,7 @@ class Store {
   take(message) {
     if (message.kind === "reset") this.reset(message);
     else if (message.kind === "push") this.push(message);
+    else if (message.kind === "explained") return this.views.forEach((view) => view.detail.show(message.detail));
     else return;
     for (const view of this.views) view.changed(message.kind === "push" ? message.sent_ms : null);
   }
@@ -42,6 +48,7 @@ class Store {
     this.stats.rowsTaken = message.rows_sent; // rows that came and went before are no loss of this page
     this.signals = message.signals;
     this.status = message.status;
+    this.stalls = message.stalls;
     this.lastPush = performance.now();
     if (this.frozen && anew) this.freeze();
   }
@@ -65,6 +72,7 @@ class Store {
     this.stats.rowsLost = message.rows_sent - this.stats.rowsTaken;
     this.signals = message.signals;
     this.status = message.status;
+    if (message.stalls !== undefined) this.stalls = message.stalls; // told when they change
   }
 
   add(charts) {

@@ -19,10 +19,15 @@ class BoardView {
     this.over = new AbortController();
     this.window = new TimeWindow(() => this.schedule());
     this.header = new Header(() => this.window.follow());
+    const ask = (what) => store.ask(what);
+    this.stalls = new Stalls(ask);
+    this.detail = new Detail(ask);
+    this.detail.changed = () => this.schedule();
+    this.picker = new Picker(ask);
     this.list = element("div", "wb-charts");
     this.root = element("section", "wb-board");
     this.root.setAttribute("aria-label", "Live charts");
-    this.root.append(this.header.root, this.list);
+    this.root.append(this.header.root, this.stalls.root, this.detail.root, this.list);
     root.append(this.root);
     root.__board = { stats: store.stats, ids: () => this.ids(), rows: () => store.rows }; // for tests and benchmarks
     this.watch();
@@ -84,6 +89,7 @@ class BoardView {
     if (!this.shows) return;
     const { status, stale, frozen } = this.store;
     this.header.show(status, { stale, paused: Boolean(frozen), following: !this.window.own });
+    this.stalls.show(this.store.stalls);
   }
 
   async draw() {
@@ -107,6 +113,7 @@ class BoardView {
       if (first && !plot.empty) this.arranged = false;
     }
     await this.arrange();
+    for (const plot of this.plots) this.detail.mark(plot, shown);
     requestAnimationFrame(() => this.store.drawn(sent));
   }
 
@@ -117,9 +124,13 @@ class BoardView {
     if (this.epoch !== epoch) {
       this.epoch = epoch;
       this.window.own = null;
+      this.detail.show(null); // of another run
       for (const plot of this.plots) plot.finalize();
       this.plots = charts.map((chart) => new Plot(chart, () => this.schedule()));
-      for (const plot of this.plots) this.window.listen(plot, this.over.signal);
+      for (const plot of this.plots) {
+        this.window.listen(plot, this.over.signal);
+        this.picker.listen(plot, this, this.over.signal);
+      }
       this.list.replaceChildren(...this.plots.map((plot) => plot.root));
     }
     for (const plot of this.plots) await this.try(plot, () => plot.embed(dark, this.width ?? 400));

@@ -1,9 +1,11 @@
-"""The panel's controls: forms for start-up fields, hot knobs and load, made from the configurations' own text.
+"""The panel: forms for start-up fields, hot knobs, load and policies, made from the configurations' own text.
 
-controls a widget with a value of its own
-fields   one control from one field
-aria     what a screen reader needs beside it
-startup  what an engine is started with (a restart each)
-knobs    what the next scheduler step uses
-load     what is played, and the promise that it is held against
+parts     what stands in a form, as plain data
+form      the one widget that draws parts, and its JavaScript beside it
+controls  parts with a value
+fields    one control from one field
+startup   what an engine is started with (a restart each)
+knobs     what the next scheduler step uses
+load      what is played, and the promise that it is held against
+policies  one load under several policies
 """

@@ -5,31 +5,31 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from html import escape
 from typing import Any
 
 import ipywidgets as widgets
-import traitlets
 
 from workbench.session import Workbench
 from workbench.ui.live.board import Board
-from workbench.ui.live.busy import answer_while_busy
 from workbench.ui.live.feed import Feed
 from workbench.ui.panel.actions import Actions, Listening
 from workbench.ui.panel.buttons import STOP, Buttons
+from workbench.ui.panel.fields import choice
+from workbench.ui.panel.form import Form
 from workbench.ui.panel.knobs import KnobForm
 from workbench.ui.panel.load import LoadForm
 from workbench.ui.panel.log import LogDrawer
+from workbench.ui.panel.parts import Pane, row, section
+from workbench.ui.panel.policies import PolicyForm
 from workbench.ui.panel.startup import StartUpForm
-from workbench.ui.panel.style import style
 
-_WINDOWS = {"10 s": 10.0, "30 s": 30.0, "1 min": 60.0, "2 min": 120.0, "5 min": 300.0}
+_WINDOWS = {10.0: "10 s", 30.0: "30 s", 60.0: "1 min", 120.0: "2 min", 300.0: "5 min"}
 _SWITCH_S = 0.0005
 _shown: Panel | None = None  # there is one panel in a kernel: a cell that runs twice replaces it
 
 
-class Panel(widgets.VBox):
+class Panel(widgets.Box):
     """Controls and live charts of one workbench.
 
     Everything that takes time runs in a thread, so that the notebook stays free and Stop works at any moment.
@@ -45,7 +45,7 @@ class Panel(widgets.VBox):
         self._listening = Listening(self._log.tell)
         self._progress: tuple[float, str] | None = None  # of the start that goes on
         self._revision = -1  # of the knobs that are shown
-        self._stopping = False
+        self._stopping = self._stop_comparing = False
         self._looking = threading.RLock()
         self._was = bench.engine.state
         self._shown_config = bench.config
@@ -53,16 +53,18 @@ class Panel(widgets.VBox):
         self._switch_s = sys.getswitchinterval()
         self.board = Board()
         self.start_form, self.knob_form, self.load_form = StartUpForm(), KnobForm(), LoadForm()
-        self.buttons = Buttons()
-        self._result = widgets.HTML()
-        self._result.add_class("wb-result")
+        self.policy_form, self.buttons = PolicyForm(), Buttons()
+        self.window = choice("window", "window", "How much of the past the charts show.", _WINDOWS, self.board.window_s,
+                             text=lambda seconds: _WINDOWS.get(seconds, f"{seconds:g} s"))  # fmt: skip
+        self._result = Pane("result", "wb-result")
         self._feed = Feed(bench, self.board, self._log.tell, self._state, self._refresh)
         self.start_form.set(bench.config.model_dump())
         self._wire()
-        super().__init__(self._layout())
+        layout = widgets.Layout()  # of all: each of its own would be one more for a page to load
+        self._all = self._forms(layout)
+        super().__init__(self._columns(layout), layout=layout)
         self.add_class("wb-panel")
-        for widget in _all(self):
-            answer_while_busy(widget)  # Stop works whatever a cell does; callbacks only start threads or turn a knob
+        self.add_class("wb-both")
         self._refresh()
 
     def follow(self) -> Panel:
@@ -86,48 +88,51 @@ class Panel(widgets.VBox):
         self._feed.stop()
         self._listening.close()
         sys.setswitchinterval(self._switch_s)
-        for widget in list(_all(self)):
-            for part in (getattr(widget, "layout", None), getattr(widget, "style", None)):
-                if part is not None:
-                    part.close()
-            if widget is not self:
-                widget.close()
+        for widget in (*self._all, *self.children, self.layout):
+            widget.close()
         super().close()
 
-    def _layout(self) -> list[widgets.Widget]:
-        buttons = self.buttons
-        window = widgets.Dropdown(options=_WINDOWS, value=self.board.window_s, description="window")
-        window.layout.width = "150px"
-        traitlets.link((window, "value"), (self.board, "window_s"))
-        traitlets.link((buttons.pause, "value"), (self.board, "paused"))
-        left = widgets.VBox(
-            [
-                _section("Start-up", "a change needs a restart", self.start_form.widget, buttons.engine),
-                _section("Knobs", "act on the next scheduler step", self.knob_form.widget),
-                _section("Load", "", self.load_form.widget, buttons.load),
-            ]
-        )
+    def _forms(self, layout: widgets.Layout) -> tuple[Form, ...]:
+        """Six forms and a board are all that a page has to load."""
+        knobs, buttons = self.knob_form, self.buttons
+        start = section("start", "Start-up", "a change needs a restart", [*self.start_form.parts, buttons.engine])
+        hot = section("knobs", "Knobs", "act on the next scheduler step", knobs.parts)
+        load = section("load", "Load", "", [*self.load_form.parts, buttons.load])
+        below = row("below", [self.window, *buttons.hand_over])
+        forms = ([start], [hot], [load], [self._log.alert], [below, self._result, self.policy_form.drawer])
+        return tuple(Form(parts, layout) for parts in (*forms, [self._log.drawer]))
+
+    def _columns(self, layout: widgets.Layout) -> tuple[widgets.Box, widgets.Box]:
+        start, hot, load, trouble, below, log = self._all
+        self.board.layout.close()
+        self.board.layout = layout
+        left = widgets.Box([start, hot, load], layout=layout)
         left.add_class("wb-left")
-        below = widgets.HBox([window, *buttons.hand_over])
-        below.add_class("wb-bar")
-        right = widgets.VBox([self._log.alert, self.board, below, self._result, self._log.widget])
+        right = widgets.Box([trouble, self.board, below, log], layout=layout)
         right.add_class("wb-right")
-        both = widgets.HBox([left, right])
-        both.add_class("wb-both")
-        return [widgets.HTML(style()), both]
+        return left, right
 
     def _wire(self) -> None:
         on, buttons = self._actions.guarded, self.buttons
-        buttons.start.on_click(on(lambda _: self._actions.run("start", self._start)))
-        buttons.stop.on_click(on(lambda _: self._actions.run("stop", self._stop)))
-        buttons.run.on_click(on(lambda _: self._run_or_stop()))
-        buttons.drop.on_click(on(lambda _: self._actions.run("drop", self._drop)))
-        buttons.save.on_click(on(lambda _: self._actions.run("save", self._save)))
-        buttons.compare.on_click(on(lambda _: self._actions.run("compare", self._side_by_side)))
-        buttons.code.on_click(on(lambda _: self._copy_code()))
-        buttons.serve.on_click(on(lambda _: self._copy_serve()))
+        does = {
+            buttons.start: lambda: self._actions.run("start", self._start),
+            buttons.stop: lambda: self._actions.run("stop", self._stop),
+            buttons.run: self._run_or_stop,
+            buttons.drop: lambda: self._actions.run("drop", self._drop),
+            buttons.save: lambda: self._actions.run("save", self._save),
+            buttons.compare: lambda: self._actions.run("compare", self._side_by_side),
+            buttons.code: self._copy_code,
+            buttons.serve: self._copy_serve,
+            self.knob_form.empty: lambda: self._actions.run("empty", self._bench.reset_prefix_cache),
+            self.policy_form.button: self._compare_policies,
+        }
+        for button, do in does.items():
+            button.on_press(on(do))
+        buttons.pause.observe(on(lambda: setattr(self.board, "paused", buttons.pause.value)))
+        self.window.observe(on(lambda: setattr(self.board, "window_s", self.window.value)))
         self.start_form.observe(on(self._refresh))
         self.load_form.observe(on(self._refresh))
+        self.policy_form.observe(on(self._refresh))
         self.knob_form.on_change(on(self._turn))
 
     # What the buttons do.
@@ -156,7 +161,7 @@ class Panel(widgets.VBox):
 
     def _run_or_stop(self) -> None:
         """What the button says, also when that has just ceased to be true."""
-        stop = self.buttons.run.description == STOP
+        stop = self.buttons.run.text == STOP
         self._actions.run("load", self._bench.stop_load if stop else self._play)
 
     def _play(self) -> None:
@@ -178,19 +183,36 @@ class Panel(widgets.VBox):
             raise
 
     def _save(self) -> None:
-        self._result.value = "Saving the run and writing its report …"
+        self._result.markup = "Saving the run and writing its report …"
         try:
             saved = self._bench.save_run()
         except Exception:
-            self._result.value = ""
+            self._result.markup = ""
             raise
-        self._result.value = f"Saved with its report: <code>{escape(str(saved.folder))}</code>"
+        self._result.markup = f"Saved with its report: <code>{escape(str(saved.folder))}</code>"
 
     def _side_by_side(self) -> None:
         table = self._bench.compare()
         shown = table.to_html(float_format=lambda value: f"{value:,.2f}", na_rep="n/a", border=0)
         note = "One run each: a difference holds the machine's noise as well."
-        self._result.value = f'<div class="wb-table">{shown}</div>{note}'
+        self._result.markup = f'<div class="wb-table">{shown}</div>{note}'
+
+    def _compare_policies(self) -> None:
+        """Begin, or end what goes on."""
+        if self._actions.going("policies"):
+            self._stop_comparing = True
+            self._actions.run("load", self._bench.stop_load)
+            return
+        self._stop_comparing = False
+        self._log.clear()
+        self._actions.run("policies", self._play_policies)
+
+    def _play_policies(self) -> None:
+        try:
+            self.policy_form.run(self._bench.compare_policies, lambda: self._stop_comparing)
+        except Exception:
+            if not self._stop_comparing:
+                raise
 
     def _copy_code(self) -> None:
         load = self.load_form.values
@@ -211,6 +233,8 @@ class Panel(widgets.VBox):
     def _state(self) -> str:
         """The engine's state in words, with the time that it has been so."""
         state = self._bench.engine.state
+        if state == "ready" and self.knob_form.disabled:
+            self._refresh()  # nobody shall read "ready" and turn a knob that is not yet bound to the engine
         if self._progress is not None:
             seconds, what = self._progress
             return f"starting {_clock(seconds)}: {what}"
@@ -247,7 +271,7 @@ class Panel(widgets.VBox):
         if ready and (self.knob_form.disabled or engine.revision != self._revision):
             if self.knob_form.disabled:
                 self.start_form.set(self._bench.config.model_dump())
-                self.knob_form.bind(engine.envelope, engine.knobs)
+                self.knob_form.bind(engine.envelope, engine.knobs, caches=engine.config.enable_prefix_caching)
                 self._length = self._bench.config.max_model_len
                 self.load_form.bind(self._length)
             else:
@@ -258,27 +282,14 @@ class Panel(widgets.VBox):
         self.buttons.fit(
             can_start=not starting and not up and self.start_form.problem is None,
             can_stop=(starting or up or engine.state == "failed") and not going("stop"),
-            can_load=ready and not going("load") and self.load_form.problem is None,
+            can_load=ready and not going("load") and not going("policies") and self.load_form.problem is None,
             can_drop=ready and not starting,
             playing=self._bench.playing,
             has_run=self._bench.current_run is not None,
             saving=going("save"),
         )
+        self.policy_form.fit(can=ready and not self._bench.playing, going=going("policies"))
         self._log.show(engine.log_tail())
-
-
-def _section(title: str, hint: str, *parts: widgets.Widget) -> widgets.VBox:
-    small = f" <small>{escape(hint)}</small>" if hint else ""
-    box = widgets.VBox([widgets.HTML(f"<h3>{escape(title)}{small}</h3>"), *parts])
-    box.add_class("wb-section")
-    return box
-
-
-def _all(widget: widgets.Widget) -> Iterator[widgets.Widget]:
-    """The widget and all that it holds."""
-    yield widget
-    for child in getattr(widget, "children", ()):
-        yield from _all(child)
 
 
 def _clock(seconds: float) -> str:

@@ -1,43 +1,58 @@
-"""Controls: a widget with a value of its own, that tells what a person changes and not what is shown from code."""
+"""Controls: a part with a value, that tells what a person changes and not what is shown from code."""
 
 from __future__ import annotations
 
+import math
 import shlex
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from workbench.ui.panel.parts import Part
 
 Changed = Callable[[], None]
 
 
-class Control:
-    """One field on screen.
-
-    ipywidgets reads a chosen None as "nothing chosen", so choices are kept apart from the widget's own values.
+class Control(Part):
+    """One field on screen; here one whose value is the page's own, as a check box or a number has.
 
     Attributes:
         name: the field's name.
         label: what stands before it, with its unit.
-        widget: what to display.
         default: the value of :meth:`reset`.
+
+    Args:
+        kind: how the page draws it: ``check``, ``number``, ``text``, ``choice``, ``slider`` or ``toggle``.
+        name: the field's name.
+        label: what stands before it.
+        hint: its tooltip.
+        default: what it begins with.
+        **fields: what the page needs to draw it.
     """
 
-    def __init__(self, name: str, label: str, widget: Any, default: Any) -> None:
-        self.name, self.label, self.widget, self.default = name, label, widget, default
+    def __init__(self, kind: str, name: str, label: str, hint: str, default: Any, **fields: Any) -> None:
+        super().__init__(kind, name, label=label, hint=hint, value=None, heard=None, **fields)
+        self.name, self.label, self.default = name, label, default
         self._callbacks: list[Changed] = []
-        self._quiet = threading.local()  # set in a thread that shows something; a person's change comes in another
-        widget.observe(self._changed, names="value")
+        self.show(default)
 
     @property
     def value(self) -> Any:
         """The value for the configuration; one that cannot be read goes there as it is, to be refused by name."""
-        return self.widget.value
+        return self._read(self.raw)
+
+    @property
+    def raw(self) -> Any:
+        """The value as the page has it."""
+        return self._fields["value"]
+
+    @property
+    def kind(self) -> str:
+        """How the page draws it."""
+        return str(self._fields["kind"])
 
     def show(self, value: Any) -> None:
         """Set the value without telling anybody."""
-        with self._silently():
-            self._put(value)
+        self.change(value=self._written(value))
 
     def reset(self) -> None:
         """Show the default."""
@@ -47,42 +62,52 @@ class Control:
         """Call back after each change that a person makes."""
         self._callbacks.append(callback)
 
-    @property
-    def disabled(self) -> bool:
-        """Whether it can be changed on screen."""
-        return bool(self.widget.disabled)
+    def put(self, raw: Any) -> None:
+        """As if a person had put this in, as the page has it."""
+        self.take({"value": raw})
 
-    @disabled.setter
-    def disabled(self, off: bool) -> None:
-        self.widget.disabled = off
-
-    def _put(self, value: Any) -> None:
-        self.widget.value = value
-
-    @contextmanager
-    def _silently(self) -> Iterator[None]:
-        before = getattr(self._quiet, "on", False)
-        self._quiet.on = True
-        try:
-            yield
-        finally:
-            self._quiet.on = before
-
-    def _changed(self, _change: object) -> None:
-        if not getattr(self._quiet, "on", False):
+    def take(self, message: dict[str, Any]) -> None:
+        """A person changed it; what was on its way when it was disabled is put back."""
+        raw, tag = message.get("value"), message.get("tag")
+        if self.disabled or not self._fits(raw):
+            self.change(heard=tag)
+            return
+        told = raw != self.raw
+        self.change(value=raw, heard=tag)
+        if told:
             for callback in self._callbacks:
                 callback()
 
+    def _fits(self, raw: Any) -> bool:
+        """Whether the page may send this."""
+        if self.kind in ("check", "toggle"):
+            return isinstance(raw, bool)
+        low, high = self._fields.get("min", -math.inf), self._fields.get("max", math.inf)
+        return isinstance(raw, int | float) and not isinstance(raw, bool) and low <= raw <= high
+
+    def _read(self, raw: Any) -> Any:
+        return raw
+
+    def _written(self, value: Any) -> Any:
+        return value
+
 
 class Choice(Control):
-    """One of several values: a drop-down, or a slider that stops at each."""
+    """One of several values, a drop-down or a slider that stops at each; the page knows their places alone."""
 
     def __init__(
-        self, name: str, label: str, widget: Any, default: Any, options: Iterable[Any], text: Callable[[Any], str]
+        self,
+        kind: str,
+        name: str,
+        label: str,
+        hint: str,
+        default: Any,
+        options: Iterable[Any],
+        text: Callable[[Any], str],
     ) -> None:
         self._text = text
-        super().__init__(name, label, widget, default)
-        self.offer(options, default)
+        self._options: tuple[Any, ...] = tuple(options)
+        super().__init__(kind, name, label, hint, default, options=[text(one) for one in self._options])
 
     @property
     def options(self) -> tuple[Any, ...]:
@@ -90,46 +115,56 @@ class Choice(Control):
         return self._options
 
     @property
-    def value(self) -> Any:
-        """The chosen value."""
-        return self._options[self.widget.index]
+    def shown(self) -> str:
+        """How the value reads."""
+        return str(self._fields["options"][self.raw])
 
     def offer(self, options: Iterable[Any], value: Any) -> None:
         """Offer other values, and show one of them, without telling anybody."""
-        self._options = tuple(options)
-        # One message with labels and index: between two, the browser would show a value that is not in force.
-        with self._silently(), self.widget.hold_sync():
-            self.widget.options = [(self._text(option), place) for place, option in enumerate(self._options)]
-            self._put(value)
+        self._options = tuple(inserted(options, value))
+        # At once: in between, the page would show a value that is not in force.
+        self.change(options=[self._text(one) for one in self._options], value=self._options.index(value))
 
-    def _put(self, value: Any) -> None:
-        if value not in self._options:  # set from code: shown as it is, not as the nearest
-            self.offer(inserted(self._options, value), value)
-            return
-        self.widget.index = self._options.index(value)
+    def show(self, value: Any) -> None:
+        """Set the value without telling anybody; one that is not offered is shown as it is, not as the nearest."""
+        if value in self._options:
+            super().show(value)
+        else:
+            self.offer(self._options, value)
+
+    def choose(self, value: Any) -> None:
+        """As if a person had chosen it."""
+        self.put(self._options.index(value))
+
+    def _fits(self, raw: Any) -> bool:
+        return isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < len(self._options)
+
+    def _read(self, raw: Any) -> Any:
+        return self._options[raw]
+
+    def _written(self, value: Any) -> Any:
+        return self._options.index(value)
 
 
 class Entry(Control):
     """Free text that stands for a value; empty is the default where there is one."""
 
-    def __init__(self, name: str, label: str, widget: Any, default: Any, read: Callable[[str], Any]) -> None:
-        self._read = read
-        super().__init__(name, label, widget, default)
-        self.reset()
+    def __init__(
+        self, name: str, label: str, hint: str, default: Any, read: Callable[[str], Any], **fields: Any
+    ) -> None:
+        self._reader = read
+        super().__init__("text", name, label, hint, default, **fields)
 
-    @property
-    def value(self) -> Any:
-        """What the text stands for."""
-        return self._read(self.widget.value.strip())
+    def _fits(self, raw: Any) -> bool:
+        return isinstance(raw, str)
 
-    def _put(self, value: Any) -> None:
-        self.widget.value = _written(value)
+    def _read(self, raw: Any) -> Any:
+        return self._reader(raw.strip())
 
-
-def _written(value: Any) -> str:
-    if value is None:
-        return ""
-    return shlex.join(value) if isinstance(value, tuple | list) else str(value)
+    def _written(self, value: Any) -> Any:
+        if value is None:
+            return ""
+        return shlex.join(value) if isinstance(value, tuple | list) else str(value)
 
 
 def inserted(options: Iterable[Any], value: Any) -> list[Any]:
@@ -137,5 +172,6 @@ def inserted(options: Iterable[Any], value: Any) -> list[Any]:
     found = list(options)
     if value in found:
         return found
-    place = next((i for i, option in enumerate(found) if isinstance(option, int) and option > value), len(found))
+    place = next((i for i, option in enumerate(found) if isinstance(option, int | float) and option > value), None)
+    place = len(found) if place is None else place
     return [*found[:place], value, *found[place:]]

@@ -1,12 +1,11 @@
 """From a field of a configuration to a control: its text is the tooltip, its unit stands in the label.
 
-Values reach the browser as plain text (``description_allow_html`` stays off), so nothing in them is ever markup.
+Values reach the browser as plain text, so nothing in them is ever markup.
 """
 
 from __future__ import annotations
 
 import functools
-import html
 import re
 import shlex
 import types
@@ -14,15 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Literal, Union, get_args, get_origin
 
-import ipywidgets as widgets
 from pydantic import BaseModel
 
-from workbench.ui.panel.aria import FIELD
 from workbench.ui.panel.controls import Choice, Control, Entry, inserted
 
-ALERT = "wb-alert"  # class of a line with a problem
 DEFAULT = "default"  # how None reads: vLLM chooses
-_LABEL_WIDTH, _WIDTH = "13em", "27em"
 _HIGHEST = 1e9  # of a number that has no bound of its own
 _ABBREVIATION = 3  # letters of a unit at most
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
@@ -59,13 +54,11 @@ def control(
         options = [None, *options] if optional and None not in options else options
         return choice(name, label, hint, options, default, slider=slider, text=text or spelled)
     if kind is bool:
-        return Control(name, label, _styled(widgets.Checkbox, label, hint, value=default, indent=True), default)
+        return Control("check", name, label, hint, default)
     if kind is float and not optional:
         low, high = _bounds(field.metadata)
-        widget = _styled(widgets.BoundedFloatText, label, hint, value=default, min=low, max=high)
-        return Control(name, label, widget, default)
-    placeholder = DEFAULT if optional else "none"
-    return Entry(name, label, _styled(widgets.Text, label, hint, placeholder=placeholder), default, _reader(kind))
+        return Control("number", name, label, hint, default, min=low, max=high)
+    return Entry(name, label, hint, default, _reader(kind), placeholder=DEFAULT if optional else "none")
 
 
 def choice(
@@ -79,17 +72,14 @@ def choice(
     text: Callable[[Any], str] | None = None,
 ) -> Choice:
     """Make a control that is of no configuration's field; ``default`` is among the options in any case."""
-    widget = _styled(widgets.SelectionSlider if slider else widgets.Dropdown, label, hint, options=[("", 0)])
-    return Choice(name, label, widget, default, inserted(options, default), text or spelled)
+    kind = "slider" if slider else "choice"
+    return Choice(kind, name, label, hint, default, inserted(options, default), text or spelled)
 
 
 def suggesting(model: type[BaseModel], name: str, options: Sequence[str]) -> Control:
     """A text field that offers ``options`` and takes anything else too."""
-    label, default = label_of(model, name), model.model_fields[name].default
-    widget = _styled(
-        widgets.Combobox, label, hint_of(model, name), options=list(options), ensure_option=False, placeholder=default
-    )
-    return Entry(name, label, widget, default, str)
+    label, hint, default = label_of(model, name), hint_of(model, name), model.model_fields[name].default
+    return Entry(name, label, hint, default, str, placeholder=default, suggestions=list(options))
 
 
 def label_of(model: type[BaseModel], name: str) -> str:
@@ -126,34 +116,6 @@ def spelled(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def alert(text: str | None) -> str:
-    """Markup of a problem that a screen reader speaks at once; empty without one."""
-    if not text:
-        return ""
-    return (
-        f'<div role="alert" class="{ALERT}" style="line-height: 1.35; white-space: normal">⚠ {html.escape(text)}</div>'
-    )
-
-
-def message() -> Any:
-    """A line for :func:`alert`, empty."""
-    return widgets.HTML(layout=widgets.Layout(width="auto", max_width=_WIDTH))
-
-
-def _styled(kind: type[Any], label: str, hint: str, **options: Any) -> Any:
-    widget = kind(
-        description=label,
-        tooltip=hint,
-        style={"description_width": _LABEL_WIDTH},
-        layout=widgets.Layout(width=_WIDTH, max_width="100%"),
-        **options,
-    )
-    if widget.has_trait("continuous_update"):  # only what a person has decided on is sent
-        widget.continuous_update = False
-    widget.add_class(FIELD)
-    return widget
 
 
 def _kind(annotation: Any) -> tuple[Any, bool]:

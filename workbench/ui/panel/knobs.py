@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from workbench.config import EngineConfig, Envelope, Knobs, parse
 from workbench.errors import EnvelopeError, InputError
-from workbench.ui.panel.aria import form
 from workbench.ui.panel.controls import Choice, Control
-from workbench.ui.panel.fields import alert, control, message, powers_of_two
+from workbench.ui.panel.fields import control, powers_of_two
+from workbench.ui.panel.parts import Button, Drawer, Part, Text, row
 
 _SMALLEST = 16  # below it a step is all overhead
 _EVERY = (0, 2, 4, 8, 16, 32, 64)  # 1 would let prefill in on every step, which is chunked
+_TARGETS_MS = (25.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0, 750.0, 1000.0, 2000.0)
+_AGING_S = (0.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+_WATERMARKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+_ONLY_OF: Mapping[str, str] = {"prefill_every": "decode_first", "target_gap_ms": "target_gap", "aging_s": "qos"}
+_MEMORY = ("watermark", "reserve_full", "prefix_cache")
+_UNCACHED = "The engine was started without prefix caching: there is no cache to look up or to empty."
 
 
 class KnobForm:
@@ -22,8 +28,9 @@ class KnobForm:
     values passed on the way are none.
 
     Attributes:
-        widget: what to display.
+        parts: what to display in a :class:`~workbench.ui.panel.form.Form`.
         controls: by the field's name.
+        empty: the button that empties the prefix cache.
     """
 
     def __init__(self) -> None:
@@ -36,13 +43,27 @@ class KnobForm:
             ),
             "policy": control(Knobs, "policy"),
             "prefill_every": control(Knobs, "prefill_every", options=_EVERY, slider=True, text=_or_word("never")),
+            "target_gap_ms": control(Knobs, "target_gap_ms", options=_TARGETS_MS, slider=True, text=_or_word("")),
+            "aging_s": control(Knobs, "aging_s", options=_AGING_S, slider=True, text=_or_word("never")),
+            "watermark": control(Knobs, "watermark", options=_WATERMARKS, slider=True, text=_share),
+            "reserve_full": control(Knobs, "reserve_full"),
+            "prefix_cache": control(Knobs, "prefix_cache"),
         }
-        self._said = message()
+        self.empty = Button(
+            "empty", "Empty prefix cache", "reset_prefix_cache(): forget all cached prompts, without a restart"
+        )
+        self._said, self._uncached = Text("knob_problem", "alert"), Text("uncached")
         self._callbacks: list[Callable[[dict[str, Any]], None]] = []
         self._envelope: Envelope | None = None
         self._in_force: Knobs | None = None
         self._problem: str | None = None
-        self.widget = form([*(one.widget for one in self.controls.values()), self._said])
+        self._caches = False
+        memory = [*(self.controls[name] for name in _MEMORY), row("cache", [self.empty]), self._uncached]
+        self.parts: tuple[Part, ...] = (
+            *(one for name, one in self.controls.items() if name not in _MEMORY),
+            Drawer("memory", "KV memory", memory, "How the KV blocks are given out, and the prefix cache"),
+            self._said,
+        )
         for one in self.controls.values():
             one.observe(self._changed)
         self.unbind()
@@ -57,38 +78,49 @@ class KnobForm:
         """Whether nothing can be changed, for want of an engine."""
         return self._envelope is None
 
-    def bind(self, envelope: Envelope, knobs: Knobs) -> None:
-        """Offer what a running engine allows, and show what it has. Nobody is told."""
-        self._envelope = envelope
+    def bind(self, envelope: Envelope, knobs: Knobs, *, caches: bool = True) -> None:
+        """Offer what a running engine allows, and show what it has. Nobody is told.
+
+        Args:
+            envelope: of the engine.
+            knobs: that are in force.
+            caches: whether it was started with a prefix cache.
+        """
         ranges: dict[str, Iterable[Any]] = {
             "budget": _budgets(envelope),
             "chunk": _chunks(envelope),
             "max_running": _running(envelope),
             "policy": envelope.policies,
             "prefill_every": _EVERY,
+            "target_gap_ms": _TARGETS_MS,
+            "aging_s": _AGING_S,
+            "watermark": _WATERMARKS,
         }
-        for name, options in ranges.items():
-            one = self.controls[name]
-            if isinstance(one, Choice):
-                one.offer(options, getattr(knobs, name))
-            one.disabled = False
-        self.show(knobs)
+        with self._said.together():
+            self._envelope, self._caches = envelope, caches
+            for name, options in ranges.items():
+                one = self.controls[name]
+                if isinstance(one, Choice):
+                    one.offer(options, getattr(knobs, name))
+            self._enable()
+            self.show(knobs)
 
     def unbind(self) -> None:
-        """There is no engine: nothing can be changed."""
-        self._envelope = self._in_force = None
-        self._say(None)
-        for one in self.controls.values():
-            one.disabled = True
-        self._hide_what_does_nothing()
+        """Show that there is no engine."""
+        with self._said.together():
+            self._envelope = None
+            self._enable()
+            self._say(None)
+            self._hide_what_does_nothing()
 
     def show(self, knobs: Knobs) -> None:
         """Show what is in force, such as a change from a cell. Nobody is told."""
-        self._in_force = knobs
-        for name, one in self.controls.items():
-            one.show(getattr(knobs, name))
-        self._say(None)
-        self._hide_what_does_nothing()
+        with self._said.together():
+            self._in_force = knobs
+            for name, one in self.controls.items():
+                one.show(getattr(knobs, name))
+            self._say(None)
+            self._hide_what_does_nothing()
 
     def on_change(self, callback: Callable[[dict[str, Any]], None]) -> None:
         """Call back with the fields that a person changed, for :meth:`workbench.Workbench.knobs`.
@@ -116,13 +148,22 @@ class KnobForm:
             for callback in self._callbacks:
                 callback(changes)
 
+    def _enable(self) -> None:
+        for one in self.controls.values():
+            one.disabled = self.disabled
+        without = self.disabled or not self._caches
+        self.controls["prefix_cache"].disabled = self.empty.disabled = without
+        self._uncached.text = _UNCACHED if not self.disabled and not self._caches else ""
+
     def _say(self, problem: str | None) -> None:
         self._problem = problem
-        self._said.value = alert(problem)
+        self._said.text = problem
 
     def _hide_what_does_nothing(self) -> None:
-        used = self.controls["policy"].value == "decode_first"
-        self.controls["prefill_every"].widget.layout.display = None if used else "none"
+        policy = self.controls["policy"].value
+        with self._said.together():
+            for name, only in _ONLY_OF.items():
+                self.controls[name].hidden = policy != only
 
 
 def _budgets(envelope: Envelope) -> list[int]:
@@ -139,4 +180,8 @@ def _running(envelope: Envelope) -> list[int]:
 
 def _or_word(word: str) -> Callable[[Any], str]:
     """How a number reads of which 0 means something else."""
-    return lambda value: f"{value:,}" if value else word
+    return lambda value: f"{value:,.6g}" if isinstance(value, float) and value else f"{value:,}" if value else word
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.3g} %"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from typing import Any
 
-import ipywidgets as widgets
-
 from workbench.config import SLO, EngineConfig
 from workbench.errors import InputError
-from workbench.ui.panel.aria import form
 from workbench.ui.panel.controls import Control
-from workbench.ui.panel.fields import alert, choice, control, message, powers_of_two
+from workbench.ui.panel.fields import choice, control, powers_of_two
+from workbench.ui.panel.parts import Part, Text
 from workbench.workload.arrivals import Trace
 from workbench.workload.scenario import Scenario, load_scenario, scenario_names
 from workbench.workload.stream import plan
@@ -25,8 +22,10 @@ _RATE_HINT = (
     "rate: Requests a second of all streams with a rate together; those with fixed concurrency go at the engine's pace."
 )
 _LONG_HINT = (
-    f"tokens: Length of the long prompt that is dropped into the running load; its output is {OUTPUT_TOKENS} tokens."
+    f"tokens: Length of the long prompt that is dropped into the running load; its output is {OUTPUT_TOKENS} tokens. "
+    "It is offline work (class 2), which qos and priority let wait behind others."
 )
+_LONG_CLASS = "Dropped as offline work, class 2: qos lets it wait behind the others, stock chunked does not."
 _NO_SCENARIOS = "This installation has no named scenarios: install it from its checkout, or play a file with run()."
 
 
@@ -34,7 +33,7 @@ class LoadForm:
     """Controls of what the engine is given to do.
 
     Attributes:
-        widget: what to display.
+        parts: what to display in a :class:`~workbench.ui.panel.form.Form`.
         scenario: the workload mix.
         rate: requests a second of all open-loop streams together; none is the scenario's own.
         long_tokens: length of the prompt to drop.
@@ -52,19 +51,19 @@ class LoadForm:
         self.rate = choice("rate", "arrivals (requests/s)", _RATE_HINT, [None], None, slider=True, text=self._rate_text)
         self.long_tokens = choice("long_tokens", "long prompt (tokens)", _LONG_HINT, [_FIRST], _FIRST, slider=True)
         self.slo: dict[str, Control] = {name: control(SLO, name) for name in ("gap_ms", "ttft_ms")}
-        self._question = widgets.HTML(layout=widgets.Layout(width="auto"))
-        self._said = message()
+        self._class_of_long = Text("long_class")
+        self._class_of_long.text = _LONG_CLASS
+        self._question, self._said = Text("question"), Text("load_problem", "alert")
         self._callbacks: list[Callable[[], None]] = []
         self._disabled = False
-        self.widget = form(
-            [
-                self.scenario.widget,
-                self._question,
-                self.rate.widget,
-                self.long_tokens.widget,
-                *(one.widget for one in self.slo.values()),
-                self._said,
-            ]
+        self.parts: tuple[Part, ...] = (
+            self.scenario,
+            self._question,
+            self.rate,
+            self.long_tokens,
+            self._class_of_long,
+            *self.slo.values(),
+            self._said,
         )
         self.scenario.observe(self._mixed)
         for one in (self.rate, self.long_tokens, *self.slo.values()):
@@ -134,8 +133,8 @@ class LoadForm:
         except InputError as wrong:  # a scenario's file was damaged
             self._scenario, self._wrong = None, str(wrong)
         question = self._scenario.question if self._scenario else ""
-        self.scenario.widget.tooltip = question
-        self._question.value = f"<em>{html.escape(question)}</em>" if question else ""
+        self.scenario.hint = question
+        self._question.text = question
         own = self._own_rate
         rates = [None if factor == 1 else float(f"{own * factor:.3g}") for factor in _FACTORS] if own else [None]
         self.rate.offer(rates, None)
@@ -156,7 +155,7 @@ class LoadForm:
             except InputError as wrong:
                 self._problem = str(wrong)
                 break
-        self._said.value = alert(self._problem)
+        self._said.text = self._problem
 
     def _rate_text(self, rate: float | None) -> str:
         if rate is not None:

@@ -7,10 +7,8 @@ import time
 from collections import deque
 from html import escape
 
-import ipywidgets as widgets
-
 from workbench.ui.panel.actions import in_words
-from workbench.ui.panel.drawer import Drawer
+from workbench.ui.panel.parts import Button, Drawer, Pane, Text, row
 
 _ERRORS = 50  # kept
 _TITLE = "Log"
@@ -20,9 +18,8 @@ class LogDrawer:
     """A drawer that is closed until it is opened; errors also stand above it until they are dismissed.
 
     Attributes:
-        widget: to be put into the panel.
-        drawer: the drawer in it.
-        alert: the newest error, announced to screen readers; empty when there is none.
+        drawer: to be put into a form.
+        alert: the newest error, announced to screen readers; hidden when there is none. Of another form.
     """
 
     def __init__(self) -> None:
@@ -30,16 +27,13 @@ class LogDrawer:
         self._errors: deque[str] = deque(maxlen=_ERRORS)
         self._count = 0
         self._lines: tuple[str, ...] = ()
-        self._text = widgets.HTML()
-        self._text.add_class("wb-log")
-        self._dismiss = widgets.Button(description="Dismiss", tooltip="Hide this message; it stays in the log")
-        self._dismiss.on_click(lambda _: self._hide())
-        self._message = widgets.HTML(layout=widgets.Layout(flex="1 1 auto"))
-        self.alert = widgets.HBox([self._message, self._dismiss])
-        self.alert.add_class("wb-trouble")
-        self.alert.layout.display = "none"
-        self.drawer = Drawer(_TITLE, self._text, "Errors so far, and the engine's last lines")
-        self.widget = self.drawer.widget
+        self._text = Pane("log_text", "wb-log")
+        self._dismiss = Button("dismiss", "Dismiss", "Hide this message; it stays in the log")
+        self._dismiss.on_press(self.clear)
+        self._message = Text("trouble_text", "alert")
+        self.alert = row("trouble", [self._message, self._dismiss], "wb-trouble")
+        self.alert.hidden = True
+        self.drawer = Drawer("log", _TITLE, [self._text], "Errors so far, and the engine's last lines")
         self._draw()
 
     @property
@@ -53,8 +47,8 @@ class LogDrawer:
         with self._lock:
             self._count += 1
             self._errors.append(f"{time.strftime('%H:%M:%S')} {words}")
-        self._message.value = f'<div role="alert" class="wb-error">{escape(words)}</div>'
-        self.alert.layout.display = "flex"
+        with self.alert.together():
+            self._message.text, self.alert.hidden = words, False
         self._draw()
 
     def show(self, lines: tuple[str, ...]) -> None:
@@ -65,11 +59,8 @@ class LogDrawer:
 
     def clear(self) -> None:
         """Take the message away, for instance since the next attempt began; the log keeps it."""
-        self._hide()
-
-    def _hide(self) -> None:
-        self._message.value = ""
-        self.alert.layout.display = "none"
+        with self.alert.together():
+            self._message.text, self.alert.hidden = "", True
 
     def _draw(self) -> None:
         with self._lock:
@@ -79,5 +70,6 @@ class LogDrawer:
             parts.append("<b>Errors</b><pre>" + escape("\n".join(errors)) + "</pre>")
         lines = escape("\n".join(self._lines)) if self._lines else "the engine has said nothing yet"
         parts.append(f"<b>Engine, last lines</b><pre>{lines}</pre>")
-        self._text.value = "".join(parts)
-        self.drawer.title = f"{_TITLE} · {count} error{'' if count == 1 else 's'}" if count else _TITLE
+        with self.drawer.together():
+            self._text.markup = "".join(parts)
+            self.drawer.title = f"{_TITLE} · {count} error{'' if count == 1 else 's'}" if count else _TITLE

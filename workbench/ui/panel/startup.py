@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import ipywidgets as widgets
-
 from workbench.config import EngineConfig, parse
 from workbench.errors import InputError
 from workbench.models import list_presets
 from workbench.presets import presets
 from workbench.startable import hindrance
-from workbench.ui.panel.aria import form
 from workbench.ui.panel.controls import Control
-from workbench.ui.panel.drawer import Drawer
-from workbench.ui.panel.fields import alert, choice, control, message, powers_of_two, suggesting
+from workbench.ui.panel.fields import choice, control, powers_of_two, suggesting
+from workbench.ui.panel.parts import Drawer, Part, Text
 
 FIRST = ("max_num_batched_tokens", "max_num_seqs", "max_model_len", "enable_prefix_caching", "scheduling_policy")
 _OWN = "own"
@@ -34,9 +31,8 @@ class StartUpForm:
     """Controls of :class:`workbench.config.EngineConfig`.
 
     Attributes:
-        widget: what to display.
+        parts: what to display in a :class:`~workbench.ui.panel.form.Form`.
         controls: by the field's name, one for every field.
-        more: the drawer with the fields that few people change.
         preset: the drop-down of presets; "own" is a configuration that is none of them.
     """
 
@@ -49,19 +45,17 @@ class StartUpForm:
         }
         self._known = {one.name: one.config for one in presets().values()}
         self.preset = choice("preset", "preset", "", [*self._known, _OWN], _OWN, text=_title)
-        self._said = message()
+        self._said = Text("start_problem", "alert")
         self._callbacks: list[Callable[[], None]] = []
         self._disabled = False
-        more = [one.widget for name, one in self.controls.items() if name not in ("model", *FIRST)]
-        self.more = Drawer("More start-up fields", widgets.VBox(more), "Every other field of the engine's start")
-        self.widget = form(
-            [
-                self.controls["model"].widget,
-                self.preset.widget,
-                *(self.controls[name].widget for name in FIRST),
-                self.more.widget,
-                self._said,
-            ]
+        more = [one for name, one in self.controls.items() if name not in ("model", *FIRST)]
+        hint = "Every other field of the engine's start"
+        self.parts: tuple[Part, ...] = (
+            self.controls["model"],
+            self.preset,
+            *(self.controls[name] for name in FIRST),
+            Drawer("more", "More start-up fields", more, hint),
+            self._said,
         )
         for one in self.controls.values():
             one.observe(self._changed)
@@ -86,9 +80,10 @@ class StartUpForm:
 
     def set(self, fields: Mapping[str, Any]) -> None:
         """Show a whole configuration: these fields, the others as by default. Nobody is told."""
-        for name, one in self.controls.items():
-            one.show(fields.get(name, one.default))
-        self._check()
+        with self._said.together():
+            for name, one in self.controls.items():
+                one.show(fields.get(name, one.default))
+            self._check()
 
     def observe(self, callback: Callable[[], None]) -> None:
         """Call back after each change that a person makes, be it one field or a preset."""
@@ -101,9 +96,10 @@ class StartUpForm:
 
     @disabled.setter
     def disabled(self, off: bool) -> None:
-        self._disabled = self.preset.disabled = off
-        for one in self.controls.values():
-            one.disabled = off
+        with self._said.together():
+            self._disabled = self.preset.disabled = off
+            for one in self.controls.values():
+                one.disabled = off
 
     def _chosen(self) -> None:
         if self.preset.value != _OWN:  # of which there is nothing to show
@@ -127,10 +123,10 @@ class StartUpForm:
             self._problem = hindrance(self._config)
         except InputError as wrong:
             self._problem = str(wrong)
-        self._said.value = alert(self._problem)
+        self._said.text = self._problem
         name = next((name for name, config in self._known.items() if config == self._config), _OWN)
         self.preset.show(name)
-        self.preset.widget.tooltip = presets()[name].description if name != _OWN else "Fields that are no preset."
+        self.preset.hint = presets()[name].description if name != _OWN else "Fields that are no preset."
 
 
 def _title(name: str) -> str:

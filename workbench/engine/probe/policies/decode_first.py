@@ -30,3 +30,7 @@ class DecodeFirst(Policy):
             return stock(False)
         scheduler.prefill_capacity_bound = False  # any backlog would turn the throttle off
         return stock(True)
+
+    def leave(self, scheduler: Scheduler) -> None:
+        """Leave the throttle as vLLM starts with it; it decides anew after its next step."""
+        scheduler.prefill_capacity_bound = False

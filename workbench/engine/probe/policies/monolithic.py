@@ -20,6 +20,10 @@ class Monolithic(Policy):
 
     name = "monolithic"
 
+    def enter(self, scheduler: Scheduler) -> None:
+        """Remember whether the engine was started with chunks."""
+        self._before = bool(scheduler.scheduler_config.enable_chunked_prefill)
+
     def schedule(self, scheduler: Scheduler, knobs: KnobChange, stock: StockSchedule) -> SchedulerOutput:
         """Refuse to split a waiting prompt in this step."""
         scheduler.scheduler_config.enable_chunked_prefill = False
@@ -28,4 +32,4 @@ class Monolithic(Policy):
 
     def leave(self, scheduler: Scheduler) -> None:
         """Allow chunks again."""
-        scheduler.scheduler_config.enable_chunked_prefill = True
+        scheduler.scheduler_config.enable_chunked_prefill = self._before

@@ -1,0 +1,89 @@
+"""C11: after a preemption, recompute short requests and swap long ones."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.errors import InputError
+from workbench.hardware import gpu
+from workbench.metrics.crossover import crossover, estimated_cost
+from workbench.models.architecture import named
+
+SHORT, LONG = 2_048, 16_384
+_MODELS, _GPU = (("llama-3.1-70b", 8), ("smollm2-135m", 1)), "h100-sxm"
+
+
+def recompute_or_swap(run: Measured, device: str | None = None, devices: int = 1) -> Verdict:
+    """Judge C11 from a run in which prompts were prefilled in steps of several sizes.
+
+    Recompute is what the fitted prefill cost says. Swap is KV bytes over the bandwidth that was measured between host
+    and device, or else over a published link, out and in. Holds when recompute is cheaper at every length up to 2K
+    and swap at every length from 16K on; in part when one of the two is so.
+
+    Args:
+        run: with prefill steps and the model's shape in its metadata.
+        device: GPU whose published link counts instead.
+        devices: GPUs that share the KV cache, each with a link.
+
+    Raises:
+        InputError: there are too few prefill steps, or the run does not say which model it was.
+    """
+    frame = crossover(run.trace, device=device, devices=devices)
+    for way in ("recompute", "swap"):
+        if frame[f"{way}_s"].isna().any():
+            why = frame[f"{way}_source"].iloc[0]
+            raise InputError("run", f"{way} {why}", "both ways known", "play long prompts in chunks on a live engine")
+    ahead = frame["recompute_s"] < frame["swap_s"]
+    short, long = bool(ahead[frame["tokens"] <= SHORT].all()), not bool(ahead[frame["tokens"] >= LONG].any())
+    outcome: Outcome = "holds" if short and long else "holds in part" if short or long else "does not hold here"
+    return Verdict(
+        claim="C11",
+        text="Under 2K tokens recompute, over 16K swap",
+        outcome=outcome,
+        sentence=f"Here {frame.attrs['summary']}; {_row(frame, SHORT)}, {_row(frame, LONG)}.",
+        origin=f"recompute: {origin_of([run])}, fitted; swap: {frame['swap_source'].iloc[0]}",
+        article="Under 2K recompute, over 16K swap.",
+        arithmetic=_elsewhere(),
+        untested=_untested(frame, run),
+    )
+
+
+def _row(frame: pd.DataFrame, tokens: int) -> str:
+    """What the two take at the row nearest to that length."""
+    row = frame.iloc[(frame["tokens"] - tokens).abs().argmin()]
+    return f"at {row['tokens']:,.0f} tokens {_time(row['recompute_s'])} against {_time(row['swap_s'])}"
+
+
+def _time(seconds: float) -> str:
+    """Three digits, in the unit that suits."""
+    unit, size = next((u, s) for u, s in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)) if seconds >= s or u == "µs")
+    return f"{seconds / size:,.3g} {unit}" if seconds < 1000 else f"{seconds:,.0f} s"
+
+
+def _elsewhere() -> str:
+    """Where two models cross on GPUs, from published figures: it is a matter of the model more than of the length."""
+    chosen, parts = gpu(_GPU), []
+    for name, count in _MODELS:
+        model = named(name)
+        frame = crossover(
+            architecture=model, cost=estimated_cost(model, chosen, count), device=chosen.key, devices=count
+        )
+        parts.append(f"{model.name} on {count} × {chosen.name}: {frame.attrs['summary']}")
+    return (
+        "; ".join(parts) + " (estimates from published peaks and links). A prompt token costs the same FLOPs at any "
+        "length but for attention, and its KV the same bytes, so only attention and fixed costs can make them cross."
+    )
+
+
+def _untested(frame: pd.DataFrame, run: Measured) -> str:
+    parts = []
+    if not frame["swap_source"].iloc[0].startswith("measured"):
+        parts.append("the link, which is a published figure")
+    reach = frame.attrs["measured_to"]
+    if reach and reach < LONG:
+        parts.append(f"prefill beyond {reach:,} tokens, which the fit extrapolates")
+    if not on_gpu([run]):
+        parts.append("recompute on a GPU")
+    parts.append("a swap inside vLLM, which preempts by recompute only")
+    return "; ".join(parts) + "."

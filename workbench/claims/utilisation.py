@@ -1,0 +1,81 @@
+"""C9: decode alone leaves the compute units idle; prefill that rides along in the same steps uses them."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.errors import InputError
+from workbench.hardware import gpu
+from workbench.metrics.mfu import mfu_by_kind, missing, peak_of
+
+IDLE = 0.15  # the article: decode alone uses less
+BEFORE, AFTER = 0.42, 0.78  # the article's MFU without and with prefill riding along
+RISE = AFTER / BEFORE
+_STEPS = 5  # of each kind: fewer may be the first ones, which are slow, or the last
+
+
+def utilisation(run: Measured, apart: Measured | None = None) -> Verdict:
+    """Judge C9 from a run in which prompts were prefilled in steps that decoded too.
+
+    Holds when steps of decodes alone stay below 15 % MFU and mixed steps reach 1.86 times theirs (78 % over 42 %); in
+    part when only one of the two is so. MFU is weighted with time: FLOPs of all steps of a kind over what the peak
+    would have done meanwhile.
+
+    Args:
+        run: with decode-only and mixed steps.
+        apart: the same load with prefill kept out of the steps that decode; the MFU of the two runs as a whole is then
+            named as well.
+
+    Raises:
+        InputError: a run has no MFU, or too few steps of a kind.
+    """
+    kinds = _kinds(run)
+    for kind in ("decode", "mixed"):
+        steps = int(kinds["steps"].get(kind, 0))
+        if steps < _STEPS:
+            raise InputError(
+                "run", f"{steps} {kind} steps", f"at least {_STEPS}", "play chats and long prompts, policy chunked"
+            )
+    decode, mixed = float(kinds["mfu"]["decode"]), float(kinds["mfu"]["mixed"])
+    idle, raised = decode < IDLE, mixed >= RISE * decode
+    outcome: Outcome = "holds" if idle and raised else "holds in part" if idle or raised else "does not hold here"
+    whole = ""
+    if apart is not None:
+        one, other = float(kinds["mfu"]["all"]), float(_kinds(apart)["mfu"]["all"])
+        whole = f" While steps ran, the whole run reached {one:.1%}, with prefill kept apart {other:.1%}."
+    peak = peak_of(run.trace)
+    source = peak["source"] if peak else ""
+    h100 = gpu("h100-sxm")
+    streams = IDLE * h100.ridge
+    return Verdict(
+        claim="C9",
+        text="Decode alone leaves compute under 15 % used; prefill riding along raises MFU",
+        outcome=outcome,
+        sentence=(
+            f"{_words(kinds, 'decode')} reached {decode:.1%} MFU, {_words(kinds, 'mixed')} {mixed:.1%}: "
+            f"{mixed / decode:.2g} times as much.{whole} Peak: {source}."
+        ),
+        origin=origin_of([run] if apart is None else [run, apart]),
+        article=f"Under {IDLE:.0%}; {BEFORE:.0%} rises to {AFTER:.0%}.",
+        arithmetic=(
+            f"a step that reads bf16 weights once and decodes n streams is bound by memory to n / {h100.ridge:,.0f} of "
+            f"the peak of an {h100.name}, so {IDLE:.0%} is passed from about {streams:,.0f} streams on: decode alone "
+            "stays under it only with fewer."
+        ),
+        untested="" if on_gpu([run]) else "a GPU, whose compute outruns its memory by far more than a CPU's.",
+    )
+
+
+def _kinds(run: Measured) -> pd.DataFrame:
+    kinds = mfu_by_kind(run.trace)
+    if "all" not in kinds.index or kinds["mfu"].isna().any():
+        why = missing(run.trace) or "no step with all its parts on record"
+        raise InputError("run", why, "steps, a model and a peak to count with", "play it on a live engine")
+    return kinds
+
+
+def _words(kinds: pd.DataFrame, kind: str) -> str:
+    row = kinds.loc[kind]
+    name = "steps of decodes alone" if kind == "decode" else "mixed steps"
+    return f"{int(row['steps']):,} {name} ({row['tokens_per_step']:,.1f} tokens each)"

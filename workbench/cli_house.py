@@ -1,0 +1,96 @@
+"""The verbs around playing: recorded runs, a look at the machine, engines that were left behind."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from workbench import console, doctor
+from workbench.cli_options import JsonFlag, RunsRoot
+from workbench.engine.leftovers import find_leftovers
+from workbench.engine.leftovers import reap as reap_one
+from workbench.run import RecordedRun
+from workbench.store import delete_run, list_runs, run_folder
+
+house = typer.Typer()
+runs_app = typer.Typer(no_args_is_help=True, help="List, show and delete recorded runs.")
+house.add_typer(runs_app, name="runs")
+
+
+@runs_app.command("list")
+def runs_list(runs: RunsRoot = None, as_json: JsonFlag = False) -> None:
+    """List the recorded runs, oldest first."""
+    frame = list_runs(runs)
+    rows = json.loads(frame.to_json(orient="records", date_format="iso"))
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        columns = ["id", "scenario", "setting", "label", "status", "duration_s"]
+        console.out.print(
+            console.frame_table(rows, columns) if rows else "no runs yet; try workbench run chat_and_long"
+        )
+
+
+@runs_app.command("show")
+def runsshow_run(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run.")],
+    runs: RunsRoot = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show a run's figures."""
+    show_run(RecordedRun(run_folder(runs, run_id)), as_json)
+
+
+@runs_app.command("delete")
+def runs_delete(
+    run_ids: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of runs.")], runs: RunsRoot = None
+) -> None:
+    """Delete runs for good."""
+    for run_id in run_ids:
+        delete_run(runs, run_id)
+        typer.echo(f"deleted {run_id}")
+
+
+@house.command("doctor")
+def doctor_command(
+    as_json: JsonFlag = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Do not import vLLM to ask for its defaults.")] = False,
+) -> None:
+    """Look for what could keep an engine from starting; show vLLM's chunked-prefill default."""
+    with console.bars() as progress:
+        task = progress.add_task("doctor", total=None, note="")
+        checks = doctor.examine(lambda what: progress.update(task, note=what), defaults=not fast)
+        progress.update(task, total=1, completed=1, note="done")
+    if as_json:
+        typer.echo(doctor.as_json(checks))
+    else:
+        rows = [{"what": c.name, "verdict": c.verdict, "found": c.found, "to do": c.fix} for c in checks]
+        console.out.print(console.frame_table(rows, ["what", "verdict", "found", "to do"]))
+    if any(check.verdict == "fail" for check in checks):
+        raise typer.Exit(1)
+
+
+@house.command()
+def reap(as_json: JsonFlag = False) -> None:
+    """End engines that outlived their workbench; engines in use are left alone."""
+    ended = [{"label": one.label, "processes": reap_one(one)} for one in find_leftovers()]
+    if as_json:
+        typer.echo(json.dumps(ended))
+    else:
+        total = sum(int(str(one["processes"])) for one in ended)
+        typer.echo(f"ended {total} processes of {len(ended)} engines" if ended else "nothing left over")
+
+
+def show_run(played: RecordedRun, as_json: bool) -> None:
+    """Print a run's figures, as a table or as JSON."""
+    figures = played.summary
+    if as_json:
+        shown = {key: played.meta.get(key) for key in ("id", "label", "scenario", "setting", "status", "reason")}
+        typer.echo(json.dumps({"run": str(played.folder), **shown, "summary": figures}, indent=2, default=str))
+        return
+    rows = [{"figure": name, "value": value} for name, value in figures.items() if not isinstance(value, dict)]
+    title = f"{played.meta.get('scenario')} · {played.meta.get('label')} · {played.meta.get('status')}"
+    console.out.print(console.frame_table(rows, ["figure", "value"], title))
+    typer.echo(played.folder)

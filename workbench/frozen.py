@@ -1,0 +1,88 @@
+"""Base of all configurations: frozen, strict, and refused in one line that names field, value and way out."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from workbench.errors import ConfigError, InputError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Frozen(BaseModel):
+    """Base of all configurations: immutable, and strict about unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed; the copy is checked as if it was built anew."""
+        return parse(type(self), self.model_dump(by_alias=True) | changes)
+
+
+def parse(model: type[M], data: Any, *, where: str = "", error: type[InputError] = ConfigError) -> M:
+    """Build a configuration from plain data.
+
+    Args:
+        model: the configuration class.
+        data: a mapping, such as a loaded YAML document.
+        where: prefix of the field's name in an error, such as a file's name.
+        error: the class of error to raise.
+
+    Raises:
+        InputError: one line that names the first bad field, its value, what was expected and what to do.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as bad:
+        raise _explain(model, bad, where, error) from None
+    except InputError as clash:  # of a rule about several fields
+        what = f"{where}: {clash.what}" if where else clash.what
+        raise error(what, clash.value, clash.expected, clash.fix) from None
+
+
+def _explain(model: type[BaseModel], bad: ValidationError, where: str, error: type[InputError]) -> InputError:
+    # A name that is not known explains one that is missing, so it goes first.
+    first = min(bad.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
+    path = ".".join(str(part) for part in first["loc"]) or model.__name__
+    what = f"{where}: {path}" if where else path
+    if first["type"] == "extra_forbidden":
+        name = str(first["loc"][-1])
+        known = sorted(_fields_at(model, first["loc"][:-1]))
+        near = difflib.get_close_matches(name, known, 1)
+        fix = f"did you mean {near[0]}?" if near else "remove it"
+        return error(what, name, f"a known field ({', '.join(known)})", fix)
+    if first["type"] == "missing":
+        return error(what, "nothing", "a value", f"add {first['loc'][-1]}")
+    expected = first["msg"].replace("Input should be ", "").replace("Value error, ", "")
+    return error(what, first["input"], expected, "correct it")
+
+
+def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> set[str]:
+    """Names of the fields of the model that ``path`` leads to, as a file would spell them."""
+    here: Any = model.model_json_schema(by_alias=True)
+    root = here
+    for part in path:
+        here = _resolve(root, here)
+        if isinstance(part, int):
+            here = here.get("items", {})
+        elif part in here.get("properties", {}):
+            here = here["properties"][part]
+        else:  # a tag of a discriminated union
+            options = here.get("oneOf") or here.get("anyOf") or []
+            named = [_resolve(root, o) for o in options]
+            here = next((o for o in named if o.get("properties", {}).get("kind", {}).get("const") == part), here)
+    return set(_resolve(root, here).get("properties", {}))
+
+
+def _resolve(root: Any, node: Any) -> Any:
+    """Follow ``$ref`` and single-member ``allOf``/``anyOf`` down to a schema with properties."""
+    while True:
+        if "$ref" in node:
+            node = root["$defs"][node["$ref"].rsplit("/", 1)[-1]]
+        elif len([o for o in node.get("anyOf", []) if o.get("type") != "null"]) == 1:
+            node = next(o for o in node["anyOf"] if o.get("type") != "null")
+        else:
+            return node

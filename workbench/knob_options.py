@@ -1,0 +1,80 @@
+"""Hot knobs on the command line: ``--knob name=value``, or ``name=a,b`` where several settings are played."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.config import Knobs, parse
+from workbench.errors import EnvelopeError, InputError
+from workbench.workload.scenario import Setting
+
+
+def knob_values(knobs: Sequence[str] | None, options: Mapping[str, object] | None = None) -> dict[str, list[Any]]:
+    """The values of each knob that was given, in the order of the knobs.
+
+    Args:
+        knobs: ``name=value`` or ``name=a,b`` texts.
+        options: knobs that have an option of their own (``budget`` is ``--budget``), with its value or none.
+
+    Raises:
+        EnvelopeError: there is no such knob, or a value is of the wrong kind.
+        InputError: a text is not ``name=value``, or a knob is given twice.
+    """
+    texts = {name: str(value) for name, value in (options or {}).items() if value is not None}
+    said = {name: f"--{name.replace('_', '-')}" for name in texts}
+    for text in knobs or ():
+        name, sign, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not sign or not value.strip():
+            raise InputError("--knob", text, "name=value", "write it like --knob policy=qos")
+        if name not in Knobs.model_fields:
+            near = difflib.get_close_matches(name, Knobs.model_fields, 1)
+            fix = f"did you mean {near[0]}?" if near else "choose one of these"
+            raise EnvelopeError("--knob", name, f"one of {', '.join(Knobs.model_fields)}", fix)
+        if name in texts:
+            both = f"{said[name]} and --knob {name}" if said[name] != "--knob" else f"--knob {name}, twice"
+            raise InputError(both, f"{texts[name]} and {value}", "each knob once", "leave one out")
+        texts[name], said[name] = value, "--knob"
+    return {
+        name: _values(f"--knob {name}" if said[name] == "--knob" else said[name], name, texts[name])
+        for name in Knobs.model_fields
+        if name in texts
+    }
+
+
+def one_value_each(values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """The knobs of a verb that plays under one value of each.
+
+    Raises:
+        InputError: there are several.
+    """
+    for name, several in values.items():
+        if len(several) > 1:
+            shown = ",".join(map(str, several))
+            raise InputError(f"knob {name}", shown, "one value", "give one, or use workbench sweep to try several")
+    return {name: several[0] for name, several in values.items()}
+
+
+def _values(option: str, knob: str, text: str) -> list[Any]:
+    """The values between the commas, each of the knob's own kind."""
+    values = []
+    for part in text.split(","):
+        try:
+            setting = parse(Setting, {"name": option, knob: _scalar(part.strip())}, error=EnvelopeError)
+        except EnvelopeError as bad:
+            fix = "give one, or several with commas between where several are played"
+            raise EnvelopeError(option, text, bad.expected, fix) from None
+        values.append(getattr(setting, knob))
+    return values
+
+
+def _scalar(text: str) -> Any:
+    """JSON where it parses, else text; what stands for nothing is text too, so that it is refused."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return text if value is None or isinstance(value, list | dict) else value

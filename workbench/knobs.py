@@ -1,0 +1,132 @@
+"""What is turned while the engine runs: the hot knobs, and the envelope that its start fixed for them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from workbench.errors import EnvelopeError
+from workbench.frozen import Frozen
+
+PolicyName = Literal["chunked", "monolithic", "decode_first", "priority", "qos", "target_gap"]
+POLICIES: tuple[PolicyName, ...] = ("chunked", "monolithic", "decode_first", "priority", "qos", "target_gap")
+
+
+class Knobs(Frozen):
+    """Hot knobs: a change acts on the next scheduler step of the running engine."""
+
+    budget: int = Field(
+        ge=1,
+        description="Token budget: most tokens in one step.",
+        json_schema_extra={"unit": "tokens", "label": "budget"},
+    )
+    chunk: int = Field(
+        0,
+        ge=0,
+        description="Most prefill tokens of one request in one step while other requests are there; 0 is off.",
+        json_schema_extra={"unit": "tokens", "label": "chunk"},
+    )
+    max_running: int = Field(
+        ge=1,
+        description="Most requests running at once.",
+        json_schema_extra={"unit": "requests", "label": "running cap"},
+    )
+    policy: PolicyName = Field(
+        "chunked",
+        description="chunked: stock chunked prefill. monolithic: whole prompts only. "
+        "decode_first: prefill waits while any decode runs. priority: vLLM's own priority order. "
+        "qos: classes 0 VIP, 1 normal, 2 offline; a VIP overtakes and is never preempted. "
+        "target_gap: sizes each step's prefill so that the predicted step stays under a target.",
+        json_schema_extra={"label": "policy"},
+    )
+    prefill_every: int = Field(
+        0,
+        ge=0,
+        description="decode_first only: let prefill in on every N-th step; 0 never does while a decode runs.",
+        json_schema_extra={"unit": "steps", "label": "prefill every"},
+    )
+    target_gap_ms: float = Field(
+        200.0,
+        gt=0,
+        description="target_gap only: longest predicted step.",
+        json_schema_extra={"unit": "ms", "label": "target gap"},
+    )
+    aging_s: float = Field(
+        30.0,
+        ge=0,
+        description="qos only: an offline request that has waited this long counts as normal; 0 never does.",
+        json_schema_extra={"unit": "s", "label": "aging"},
+    )
+    watermark: float = Field(
+        0.0,
+        ge=0,
+        le=0.5,
+        description="Share of KV blocks kept free when a waiting request is let in, for those that run to grow into.",
+        json_schema_extra={"label": "watermark"},
+    )
+    reserve_full: bool = Field(
+        True,
+        description="Let a request in only when KV blocks for its whole prompt are free; off lets it in for its first "
+        "chunk, and the pool may thrash.",
+        json_schema_extra={"label": "reserve whole prompt"},
+    )
+    prefix_cache: bool = Field(
+        True,
+        description="New requests look up the prefix cache; needs an engine started with prefix caching.",
+        json_schema_extra={"label": "prefix cache"},
+    )
+
+
+class Envelope(Frozen):
+    """Bounds of the hot knobs, fixed when the engine starts."""
+
+    max_budget: int = Field(ge=1, description="Start-up max_num_batched_tokens.")
+    max_chunk: int = Field(ge=1, description="Start-up max_model_len.")
+    max_running: int = Field(ge=1, description="Start-up max_num_seqs.")
+    prefix_caching: bool = Field(
+        False, description="Start-up enable_prefix_caching; without it the knob prefix_cache makes no difference."
+    )
+    policies: tuple[PolicyName, ...] = Field(POLICIES, description="Policies that the engine knows.")
+
+    @property
+    def defaults(self) -> Knobs:
+        """The knobs that a freshly started engine has: everything at its ceiling, stock chunked prefill."""
+        return Knobs(budget=self.max_budget, chunk=0, max_running=self.max_running)
+
+    def check(self, knobs: Knobs) -> Knobs:
+        """Return ``knobs`` if they fit.
+
+        Raises:
+            EnvelopeError: a knob is above its bound, or two knobs clash; the message carries the envelope.
+        """
+        rules = (
+            ("budget", knobs.budget, self.max_budget, "the start-up max_num_batched_tokens"),
+            ("chunk", knobs.chunk, self.max_chunk, "the start-up max_model_len"),
+            ("max_running", knobs.max_running, self.max_running, "the start-up max_num_seqs"),
+        )
+        for name, value, bound, source in rules:
+            if value > bound:
+                raise EnvelopeError(
+                    name,
+                    value,
+                    f"at most {bound} ({source})",
+                    f"choose {bound} or less, or restart with a larger ceiling",
+                )
+        if knobs.policy not in self.policies:
+            raise EnvelopeError("policy", knobs.policy, f"one of {', '.join(self.policies)}", "choose one of these")
+        if knobs.budget < knobs.max_running:
+            raise EnvelopeError(
+                "budget and max_running",
+                f"{knobs.budget} < {knobs.max_running}",
+                "a budget of at least one token per running request",
+                f"raise budget to {knobs.max_running} or lower max_running",
+            )
+        if knobs.policy == "monolithic" and knobs.budget < self.max_chunk:
+            raise EnvelopeError(
+                "policy and budget",
+                f"monolithic with budget {knobs.budget}",
+                f"a budget of at least {self.max_chunk} (max_model_len), since a longer prompt would wait for ever",
+                "raise budget, restart with a smaller max_model_len, or use chunked",
+            )
+        return knobs
