@@ -55,7 +55,7 @@ def test_most_presets_leave_the_knobs_alone():
 
 def test_the_article_renders_the_exact_command():
     assert serve_command(preset("article").config) == (
-        "vllm serve meta-llama/Llama-3.1-70B-Instruct --dtype bfloat16 --max-model-len 32768 "
+        "vllm serve meta-llama/Llama-3.1-70B-Instruct --max-model-len 32768 "
         "--max-num-batched-tokens 2048 --max-num-seqs 128 --tensor-parallel-size 4 --pipeline-parallel-size 1 "
         "--block-size 16 --gpu-memory-utilization 0.9 --enable-prefix-caching --scheduling-policy fcfs"
     )

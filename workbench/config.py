@@ -35,7 +35,10 @@ class EngineConfig(Frozen):
         json_schema_extra=_flag(None),
     )
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = Field(
-        "bfloat16", description="Data type of weights and activations.", json_schema_extra=_flag("--dtype")
+        "auto",
+        description="Data type of weights and activations; auto is the model's own, but float32 on a CPU that only "
+        "emulates bfloat16.",
+        json_schema_extra=_flag("--dtype"),
     )
     quantization: str | None = Field(
         None,

@@ -98,15 +98,15 @@ class Workbench(Plays):
             ConfigError: a field is wrong, or two clash.
             EngineError: an engine runs.
         """
-        config = parse(EngineConfig, self.config.model_dump() | start_up)
-        if config != self.config:
+        engine = LiveEngine(parse(EngineConfig, self.config.model_dump() | start_up))
+        if engine.config != self.config:
             if self.engine.state in ("starting", "ready", "stopping"):
                 raise EngineError(
                     f"configure: got new start-up fields while {self.engine.state}; stop the engine first"
                 )
             self.engine.stop()  # one that died is still held
-            self.engine = LiveEngine(config)
-        return config
+            self.engine = engine
+        return self.config
 
     def start(self, progress: Progress | None = None) -> Self:
         """Start the engine and wait until it is ready; one that is ready already stays as it is.

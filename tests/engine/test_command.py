@@ -106,7 +106,6 @@ def test_the_default_command_word_for_word():
         *("--model", "/models/smollm2", "--served-model-name", "smollm2"),
         *("--host", "127.0.0.1", "--port", "8123"),
         "--no-async-scheduling",
-        *("--dtype", "bfloat16"),
         *("--max-model-len", "4096", "--max-num-batched-tokens", "8192", "--max-num-seqs", "32"),
         *("--tensor-parallel-size", "1", "--pipeline-parallel-size", "1"),
         *("--kv-cache-memory-bytes", str(1024 * 1024 * 1024)),
@@ -185,7 +184,7 @@ def test_every_flag_of_the_configuration_is_one_of_vllm(vllm):
 def test_what_is_tuned_can_be_pasted(vllm):
     line = serve_command(REFERENCE, SMOLLM2, TUNED)
     assert line == (
-        "vllm serve /models/smollm2 --dtype bfloat16 --max-model-len 32768 --max-num-batched-tokens 1024 "
+        "vllm serve /models/smollm2 --max-model-len 32768 --max-num-batched-tokens 1024 "
         "--max-num-seqs 64 --tensor-parallel-size 4 --pipeline-parallel-size 1 --block-size 16 "
         "--gpu-memory-utilization 0.9 --enable-prefix-caching --scheduling-policy fcfs "
         "--long-prefill-token-threshold 512"
@@ -239,7 +238,7 @@ def test_the_pasted_command_has_nothing_of_the_workbench_and_is_quoted():
     assert "'/models/tiny long'" in line
     assert "workbench" not in line
     assert "--long-prefill-token-threshold" not in line
-    assert serve_command(EngineConfig()).startswith("vllm serve smollm2 --dtype bfloat16 ")
+    assert serve_command(EngineConfig()).startswith("vllm serve smollm2 --max-model-len ")
     assert "--async-scheduling" not in line  # stock vLLM decides
 
 

@@ -95,6 +95,13 @@ def test_what_is_not_known_is_not_a_number(trace):
     assert frame.attrs["summary"].startswith("recompute: not known")
 
 
+def test_a_float32_engine_caches_twice_the_bytes(trace):
+    run = Trace(trace().tables, rate(1e6, 2e6) | {"engine": {"config": {"dtype": "float32"}}})
+    frame = metrics.crossover(run, cost=cost(1e-3))
+    assert frame.attrs["kv_bytes_per_token"] == 2000
+    assert frame["swap_s"].iloc[0] == pytest.approx(64 * 3e-3)
+
+
 def test_two_crossings_are_both_found():
     import pandas as pd
 

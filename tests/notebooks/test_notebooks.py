@@ -15,6 +15,9 @@ VERDICTS = {
     "01_one_long_prompt": ["C1", "C2", "C3"],
     "02_memory_peaks": ["C1", "C2", "C4", "C5"],
     "03_budget_and_chunk": ["C6", "C7", "C8"],
+    "04_policies": ["C12", "C13", "C9"],
+    "05_preemption": ["C12", "C10", "C11"],
+    "06_prefix_cache": ["C15"],
 }
 _DRAWS = re.compile(r"(?<!import )\b\w+_(chart|scatter)\(")
 _VERDICT = re.compile(r"(C\d+) (holds in part|holds|does not hold here): .*\d.* \[.+\]")

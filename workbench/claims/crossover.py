@@ -84,6 +84,6 @@ def _untested(frame: pd.DataFrame, run: Measured) -> str:
     if reach and reach < LONG:
         parts.append(f"prefill beyond {reach:,} tokens, which the fit extrapolates")
     if not on_gpu([run]):
-        parts.append("recompute on a GPU")
+        parts.append("recompute on a GPU (a CPU's slow prefill beside a GPU's link flatters the swap)")
     parts.append("a swap inside vLLM, which preempts by recompute only")
     return "; ".join(parts) + "."

@@ -61,7 +61,7 @@ def flags(config: EngineConfig, load_format: str = "auto") -> list[str]:
         extra = field.json_schema_extra
         flag = extra.get("flag") if isinstance(extra, dict) else None
         value = getattr(config, name)
-        if flag is None or value is None or name in {"model", "port"}:
+        if flag is None or value is None or name in {"model", "port"} or (name == "dtype" and value == "auto"):
             continue
         argv += _flag(str(flag), name, value)
     if load_format != "auto":

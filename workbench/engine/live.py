@@ -17,6 +17,7 @@ from workbench.driver.host import DriverProcess, Play
 from workbench.engine import command, failures, prefix_cache
 from workbench.engine.checks import check_device, check_length, check_resolved, take_port
 from workbench.engine.collector import Collector
+from workbench.engine.dtype import fitted
 from workbench.engine.facts import facts_of, stage
 from workbench.engine.leftovers import new_log
 from workbench.engine.probe.compat import check_version, installed_vllm
@@ -50,14 +51,16 @@ class LiveEngine:
     """
 
     def __init__(self, config: EngineConfig | None = None) -> None:
-        self.config = config or EngineConfig()
+        self._device: command.Device = "cpu"
+        with contextlib.suppress(EngineStartError):  # said when it is started
+            self._device = command.installed_device(installed_vllm())
+        self.config = fitted(config or EngineConfig(), self._device)
         self.model: ModelFiles | None = None
         self.argv: list[str] = []
         self.log: Path | None = None
         self.startup_s: float | None = None
         self.ready_since: float | None = None  # CLOCK_MONOTONIC
         self._state: State = "new"
-        self._device: command.Device = "cpu"
         self._knobs = self.config.envelope.defaults
         self._revision = 0
         self._process: EngineProcess | None = None
@@ -66,8 +69,6 @@ class LiveEngine:
         self._driver: DriverProcess | None = None
         self._server: Server | None = None
         self._play: Play | None = None
-        with contextlib.suppress(EngineStartError):  # said when it is started
-            self._device = command.installed_device(installed_vllm())
         self._stopping = threading.Event()
         self._lock = threading.RLock()
         self._life = threading.RLock()  # held by a start from its first to its last moment, and by a stop

@@ -91,7 +91,7 @@ def crossover(
     frame["swap_source"] = "not known: the run does not say which model it was"
     if cost is not None:
         frame["recompute_s"], frame["recompute_source"] = [cost.seconds(n) for n in tokens], cost.source
-    kv = None if architecture is None else architecture.kv_bytes_per_token()
+    kv = None if architecture is None else architecture.kv_bytes_per_token(_number_bytes(trace))
     if kv is not None:
         frame["swap_s"] = [link.seconds(kv * n / devices, write_out=write_out) for n in tokens]
         ways = "out and in" if write_out else "in only"
@@ -146,6 +146,16 @@ def estimated_cost(
     )
 
 
+def _number_bytes(trace: Trace | None) -> int:
+    """Bytes of a number in the KV cache: those of the engine's data type; 2 (bf16) where that is not said."""
+    engine = (trace.meta.get("engine") if trace else None) or {}
+    return 4 if (engine.get("config") or {}).get("dtype") == "float32" else 2
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.1f}" if ratio < 100 else f"{ratio:,.0f}"
+
+
 def _lengths(max_tokens: int) -> Floats:
     """Whole numbers of tokens, evenly in logarithms."""
     low = min(SMALLEST, max_tokens)
@@ -164,7 +174,7 @@ def _summary(frame: pd.DataFrame, found: list[float]) -> str:
         ratio = ratio if cheaper[0] == "swap" else 1 / ratio
         return (
             f"{cheaper[0]} is cheaper at every length from {low:,.0f} to {high:,.0f} tokens, "
-            f"{ratio.min():,.1f} to {ratio.max():,.1f} times: they never cross within {high:,.0f} tokens"
+            f"{_times(ratio.min())} to {_times(ratio.max())} times: they never cross within {high:,.0f} tokens"
         )
     parts = [f"{cheaper[0]} is cheaper below {found[0]:,.0f} tokens"]
     parts += [f"{cheaper[n % 2]} above {at:,.0f}" for n, at in enumerate(found, 1)]

@@ -142,7 +142,8 @@ def further(knobs: Mapping[str, Any]) -> str:
     """
     said = []
     for name, policy in _FURTHER.items():
-        value, field = knobs.get(name), Knobs.model_fields[name]
+        value: Any = knobs.get(name)
+        field = Knobs.model_fields[name]
         told = knobs.get("policy") == policy if policy else value != field.default
         if pd.isna(value) or not told:
             continue

@@ -37,7 +37,7 @@ def mfu_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerCh
     medians = steps.groupby("kind", observed=True)["mfu"].agg(["median", "size"])
     there = [kind for kind in KINDS if kind in medians.index]
     names = {
-        kind: f"{kind}: median {100 * medians['median'][kind]:,.1f} %, {medians['size'][kind]:,} steps"
+        kind: f"{kind}: median {100 * medians['median'][kind]:,.1f} % of {medians['size'][kind]:,} steps"
         for kind in there
     }
     rules = knob_frames(trace, look)

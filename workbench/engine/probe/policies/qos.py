@@ -48,12 +48,12 @@ class QoS(Policy):
         self._classes = Classes(scheduler.wall(), knobs.aging_s)
         self._class = self._classes.of
         self._sort(scheduler.waiting)
-        scheduler.running.sort(key=self._class)
-        decodes = [one for one in scheduler.running if not one.is_prefill_chunk and not ending(one)]
-        if len(decodes) > 1:
-            decodes.sort(key=lambda one: (self._class(one), -one.num_computed_tokens))
-        for request in decodes:
-            self._keep(request, left(request))
+        decodes = [one for one in scheduler.running if not one.is_prefill_chunk]
+        if scheduler.scheduler_config.async_scheduling:
+            decodes = [one for one in decodes if not ending(one)]
+        if not self._room.promise_all(decodes):
+            for request in sorted(decodes, key=lambda one: (self._class(one), -one.num_computed_tokens)):
+                self._keep(request, left(request))
         self._prefill(knobs.chunk if sum(scheduler.get_request_counts()) > 1 else 0)
         self._close()
         return stock(False)
@@ -144,6 +144,7 @@ class QoS(Policy):
         self._sort(scheduler.waiting)  # those who had to go are at the head of the whole queue
         if not promised and not any(one.num_in_flight_tokens for one in scheduler.running):
             scheduler.grants.clear()
+            scheduler.running.sort(key=self._class)  # vLLM preempts from the end
             return
         for request in scheduler.waiting:
             if ready(request) and request.request_id not in promised:

@@ -90,6 +90,26 @@ class Room:
         self.tokens -= tokens
         self.blocks -= blocks
 
+    def promise_all(self, decodes: list[Request]) -> bool:
+        """Give each of these its next tokens; False, and nothing given, where there is not enough for all."""
+        promised, all_tokens, all_blocks = {}, 0, 0
+        sizes, ahead = self._sizes, self._ahead  # this is done in every step, for every request that runs
+        for one in decodes:
+            computed = one.num_computed_tokens
+            tokens = one.num_tokens_with_spec + one.num_output_placeholders - computed
+            blocks, begin = 0, computed + ahead - 1
+            for size in sizes:
+                blocks += (begin + tokens) // size - begin // size
+            promised[one.request_id] = (tokens, blocks)
+            all_tokens += tokens
+            all_blocks += blocks
+        if all_tokens > self.tokens or all_blocks > self.blocks:
+            return False
+        self.promised.update(promised)
+        self.tokens -= all_tokens
+        self.blocks -= all_blocks
+        return True
+
     def hold(self, request: Request) -> None:
         """Keep a request out of this step; it keeps its KV."""
         tokens, blocks = self.promised.pop(request.request_id, (0, 0))
