@@ -214,6 +214,13 @@ def test_policies_as_json(workbench, compared):
     assert vip["qos"]["mfu"] is None, "what was not measured is null"
 
 
+def test_where_every_policy_is_refused_the_reasons_are_all_there_is(workbench, compared, monkeypatch):
+    monkeypatch.setattr(Bench, "ran", [])
+    code, out, err = workbench("policies", "policies", "--policy", "target_gap")
+    assert (code, out) == (2, "")
+    assert "not played: target_gap: target_gap_ms: got '1'" in err[-1]
+
+
 def test_an_interrupted_comparison_shows_what_there_is(workbench, compared, monkeypatch):
     monkeypatch.setattr(Bench, "error", EngineDiedError("the engine died in mid-run: out of memory"))
     monkeypatch.setattr(Bench, "ran", compared[:1])

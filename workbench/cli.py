@@ -197,7 +197,9 @@ def policies(
     finally:  # an interruption shows what there is
         if bench.compared is not None:
             _show_policies(bench.compared, as_json)
-    if report and bench.compared:
+    if not bench.compared:
+        raise typer.Exit(2)  # all were refused, and each reason was said
+    if report:
         pairs = zip(bench.compared.settings, bench.compared, strict=True)
         _report([ReportRun(s.name, one.trace, s.given, one.slo) for s, one in pairs], report, chosen)
 
@@ -209,7 +211,8 @@ def _show_policies(played: PolicyRuns, as_json: bool) -> None:
         shown = {"scenario": played.scenario, "label": played.label, "rows": rows, "refused": played.refused}
         typer.echo(json.dumps(shown | {"runs": folders}, indent=2))
         return
-    console.out.print(console.classes_table(rows, f"{played.scenario}, {played.label}"))
+    if rows:
+        console.out.print(console.classes_table(rows, f"{played.scenario}, {played.label}"))
     for name, why in played.refused.items():
         console.err.print(f"not played: {name}: {why}", highlight=False, soft_wrap=True)
 

@@ -64,8 +64,8 @@ _PRESETS = (
     Preset(
         "thrash",
         "thrashing KV pool",
-        "A KV pool of about 33 blocks of 32 tokens (SmolLM2 keeps 23,040 bytes a token), too small for eight requests. "
-        "The knob reserve_full goes off, so that they take the blocks from each other; on, it would hide that.",
+        "A KV pool of 33 blocks of 32 tokens (vLLM keeps one of 34 for itself), too small for eight requests. The knob "
+        "reserve_full goes off, so that they take the blocks from each other; on, it would hide that.",
         MappingProxyType(
             {
                 "model": "smollm2",
@@ -73,7 +73,8 @@ _PRESETS = (
                 "max_num_batched_tokens": 512,
                 "max_num_seqs": 8,
                 "block_size": 32,
-                "kv_cache_mib": 24,
+                "kv_cache_mib": 64,
+                "extra_args": ("--num-gpu-blocks-override", "34"),
             }
         ),
         MappingProxyType({"reserve_full": False}),

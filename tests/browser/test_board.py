@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from benchmarks.parts.lab import Notebook
+
 SETUP = """
 import threading, time
 import ipywidgets
@@ -29,9 +31,12 @@ def charts():
     return [BoardChart(name, name.title(), f"Points of {name}.", *(spec(colour, sides.get(name, "left"))
             for colour in ("#0072b2", "#e69f00"))) for name in NAMES]
 
-board = Board()
-board.show(charts(), {"t0": 0.0, "t1": 10.0})
-state = {"state": "ready"}
+def fresh():
+    global board, state
+    board, state = Board(), {"state": "ready"}
+    board.show(charts(), {"t0": 0.0, "t1": 10.0})
+
+fresh()
 
 def push(first=0, n=0, drop=(), t0=0.0, t1=10.0):
     rows = [{"id": i, "t": i * 0.05, "v": i % 100} for i in range(first, first + n)]
@@ -75,20 +80,35 @@ def pixels(image, colour, slack=10):
     )  # channels side by side
 
 
+@pytest.fixture(scope="module")
+def shared(browser, lab):
+    """One notebook for the tests that need no page of their own."""
+    with Notebook(browser, lab, [SETUP, "board"], name="board") as notebook:
+        notebook.run(0)
+        yield notebook
+
+
 @pytest.fixture
-def opened(open_notebook):
-    """A notebook that shows a board with 100 rows a chart, and its page."""
+def opened(shared, open_notebook):
+    """A notebook that shows a new board with 100 rows a chart, and its page; with cells or options one of its own."""
 
     def open_(*cells, **options):
-        notebook = open_notebook([SETUP, "board", *cells], **options)
-        notebook.run(0)
+        notebook = open_notebook([SETUP, "board", *cells], **options) if cells or options else shared
+        page = notebook.page
+        if notebook is shared:
+            page.evaluate("() => document.querySelectorAll('.wb-board').forEach((one) => (one.dataset.old = 'true'))")
+            notebook.execute("fresh()")
+        else:
+            notebook.run(0)
         notebook.run(1)
-        notebook.page.wait_for_selector(".wb-board canvas")
+        page.wait_for_selector(".wb-board[data-old]", state="detached")
+        page.wait_for_selector(".wb-board canvas")
         notebook.execute("push(0, 100)")
-        wait_for_rows(notebook.page, 100)
-        return notebook, notebook.page
+        wait_for_rows(page, 100)
+        return notebook, page
 
-    return open_
+    yield open_
+    assert shared.complaints == []
 
 
 def test_four_charts_of_one_width_with_figures_and_names(opened, screenshot):
@@ -338,3 +358,72 @@ def test_follows_the_system_outside_jupyterlab(opened, screenshot):
     page.wait_for_selector(".wb-board[data-theme=dark]")
     wait_for_rows(page, 100)
     assert pixels(screenshot(page.locator(".wb-charts")), ORANGE) > 4 * 100 * 5
+
+
+def test_a_click_and_a_key_ask_what_stands_behind_a_point(opened, screenshot):
+    notebook, page = opened()
+    notebook.execute("asked = []\nboard.on_ask(asked.append)")
+    asked = lambda: json.loads(notebook.execute("print(json.dumps(asked))"))  # noqa: E731
+    plot = page.locator(".wb-plot").nth(1)  # whose axis is at the right: the plot begins at its left edge
+    box = plot.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 60)
+    page.wait_for_timeout(300)
+    (one,) = asked()
+    assert one["kind"] == "explain"
+    assert 4 < one["t"] < 6
+    assert shown_window(page) == [0, 10], "a click is no drag"
+    page.mouse.move(box["x"] + 300, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 200, box["y"] + 60, steps=3)
+    page.mouse.up()
+    page.wait_for_timeout(300)
+    assert len(asked()) == 1, "a drag is no click"
+    page.keyboard.press("Home")
+    settled(page)
+    page.evaluate(f"() => {BOARD}.rows().gaps.gaps = new Map([[1, {{ t: 3, gap: 700, stream: 'a' }}], "
+                  "[2, { t: 4, gap: 900, stream: 'b' }]])")  # fmt: skip
+    page.locator(".wb-plot").first.press("Enter")
+    page.wait_for_timeout(300)
+    assert asked()[-1] == {"kind": "explain", "t": 4, "stream": "b"}, "the longest in sight"
+
+
+def test_an_explanation_is_a_box_with_a_mark_on_all_charts(opened, screenshot):
+    notebook, page = opened()
+    notebook.execute(
+        "board.tell({'title': 'Gap of <b>a</b>', 'facts': [('gap', '700 ms'), ('cause', '<i>prefill</i>')], "
+        "'t0': 2.0, 't1': 4.0, 'step': 12})"
+    )
+    box = page.locator(".wb-detail")
+    box.get_by_text("Gap of <b>a</b>").wait_for()
+    assert "<i>prefill</i>" in box.inner_text(), "text, never markup"
+    page.wait_for_function("() => document.querySelectorAll('.wb-band:not([hidden])').length === 4")
+    plot, band = page.locator(".wb-plot").first, page.locator(".wb-band").first.bounding_box()
+    assert band["width"] == pytest.approx(0.2 * (plot.bounding_box()["width"] - 60), rel=0.1)  # 2 s of 10
+    screenshot(page.locator(".wb-board"))
+    notebook.execute("asked = []\nboard.on_ask(asked.append)")
+    box.get_by_role("button", name="Step after").press("Enter")
+    page.wait_for_timeout(300)
+    assert json.loads(notebook.execute("print(json.dumps(asked[-1]))"))["step"] == 13
+    box.get_by_role("button", name="Close").press("Enter")
+    page.wait_for_function("() => document.querySelectorAll('.wb-band:not([hidden])').length === 0")
+
+
+def test_stalls_are_listed_by_keyboard_and_ask_why(opened, screenshot):
+    notebook, page = opened()
+    assert page.locator(".wb-stalls").is_hidden()
+    notebook.execute(
+        "asked = []\nboard.on_ask(asked.append)\nboard.push(Changes(), {}, {'text': 'Stalls: prefill 1', 'hint': 'h', "
+        "'caption': 'The newest', 'rows': [[3.25, 'chat-1', 1234.0, 'prefill', 'of doc-0']]})"
+    )
+    strip = page.get_by_role("button", name="Stalls: prefill 1")
+    strip.press("Enter")
+    assert strip.get_attribute("aria-expanded") == "true"
+    row = page.locator(".wb-stalls tbody tr")
+    assert row.inner_text().split("\t")[:5] == ["3.25", "chat-1", "1,234", "prefill", "of doc-0"]
+    row.get_by_role("button", name="Why chat-1").press("Enter")
+    page.wait_for_timeout(300)
+    (one,) = json.loads(notebook.execute("print(json.dumps(asked))"))
+    assert (one["t"], one["stream"]) == (3.25, "chat-1")
+    screenshot(page.locator(".wb-board"))
+    notebook.execute("board.push(Changes(), {}, {})")
+    page.wait_for_selector(".wb-stalls", state="hidden")

@@ -15,6 +15,8 @@ import psutil
 import pytest
 
 ROOT = Path(__file__).parents[2]
+# No timer of the page goes off any more.
+_SILENCE = "() => { const last = setInterval(() => {}, 1e6); for (let id = 0; id <= last; id += 1) clearInterval(id); }"
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 
@@ -27,6 +29,7 @@ def dashboard(tmp_path):
         port = probe.getsockname()[1]
     places = ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "WORKBENCH_RUNS")
     env = os.environ | {name: str(tmp_path / name) for name in places}
+    env["WORKBENCH_LEAVE_AFTER_S"] = "20"  # a page says every 15 s that it is there
     env |= dict.fromkeys(("JUPYTER_CONFIG_PATH", "JUPYTER_PATH"), str(ROOT / "tools" / "jupyter"))
     command = [sys.executable, "-m", "voila", "notebooks/00_quickstart.ipynb", "--no-browser", "--Voila.ip=127.0.0.1"]
     log = (tmp_path / "voila.log").open("wb")
@@ -73,10 +76,15 @@ def test_a_class_sees_the_panel_alone_and_its_buttons_drive_an_engine(dashboard,
     engine = psutil.Process(process.pid).children(recursive=True)
     page.get_by_role("button", name="Run load").click()
     page.wait_for_function("() => document.querySelector('.wb-state').textContent.includes('playing')", timeout=30_000)
-    page.wait_for_timeout(4000)
+    page.wait_for_timeout(25_000)
     screenshot(page, "running")
-    page.close(run_before_unload=True)  # the class goes home: the page's kernel ends, and the engine with it
-    _, alive = psutil.wait_procs(engine, timeout=30)
+    assert "playing" in page.locator(".wb-state").inner_text(), "somebody looks: it goes on"
+    page.evaluate(_SILENCE)  # a laptop that is lost says nothing more
+    kernels = psutil.Process(process.pid).children()
+    _, alive = psutil.wait_procs([one for one in engine if one not in kernels], timeout=60)
+    assert alive == [], "no engine is left"
+    assert complaints == []
+    page.close(run_before_unload=True)  # the class goes home: the page's kernel ends
+    _, alive = psutil.wait_procs(kernels, timeout=30)
     assert alive == []
     context.close()
-    assert complaints == []

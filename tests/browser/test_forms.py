@@ -100,13 +100,13 @@ def test_a_slider_is_turned_by_keys_and_says_its_stop(notebook):
 
 def test_a_drag_is_sent_once(notebook):
     page = notebook.page
-    handle = slider(page, "budget (tokens)")
-    handle.scroll_into_view_if_needed()
-    box = handle.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    track = slider(page, "budget (tokens)")
+    track.scroll_into_view_if_needed()
+    box = track.bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 8, box["y"] + box["height"] / 2)
     page.mouse.down()
-    for step in range(1, 16):  # to about the middle, where nothing clashes
-        page.mouse.move(box["x"] - 3 * step, box["y"] + 5)
+    for step in range(1, 11):  # to about the middle, where nothing clashes
+        page.mouse.move(box["x"] + box["width"] * (1 - step / 20), box["y"] + 5)
     agree(notebook, "sent", [])
     page.mouse.up()
     agree(notebook, "len(sent) > 0", True)
@@ -114,6 +114,21 @@ def test_a_drag_is_sent_once(notebook):
     sent = kernel(notebook, "sent")
     assert len(sent) == 1
     assert 32 <= sent[0]["budget"] < 8192
+
+
+def test_what_a_person_is_at_stays_whatever_the_kernel_says(notebook):
+    page = notebook.page
+    model, budget = page.get_by_label("model", exact=True), slider(page, "budget (tokens)")
+    model.press("End")
+    model.type("-mine")
+    budget.evaluate("(track) => (track.mine = true)")
+    notebook.execute("startup.set({'max_num_seqs': 64}); knobs.bind(envelope, Knobs(budget=1000, max_running=5))")
+    says(page, "budget (tokens)", "1,000")
+    assert budget.evaluate("(track) => track.mine"), "the same element, not another in its place"
+    assert model.input_value() == "smollm2-mine"
+    assert model.evaluate("(field) => field === document.activeElement")
+    model.press("Enter")
+    agree(notebook, "startup.controls['model'].value", "smollm2-mine")
 
 
 def test_a_value_from_code_is_shown_and_not_sent(notebook):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import psutil
@@ -98,6 +99,83 @@ def heights(picture, colour, tolerance=30):
     return near.sum(axis=0)
 
 
+def explained(panel, screenshot):
+    """Stalls by cause with a list, and what stands behind a point, by mouse and by keys."""
+    page, box = panel.page, panel.page.locator(".wb-detail")
+    page.get_by_label("window", exact=True).select_option(label="2 min")
+    strip = page.locator(".wb-stalls > button")
+    assert re.match(r"Stalls: prefill \d+.* · explained \d+%", strip.inner_text())
+    strip.press("Enter")
+    page.locator(".wb-stalls tbody tr", has_text="dropped-0").first.get_by_role("button").press("Enter")
+    box.get_by_text("Gap of ").wait_for()
+    told = box.inner_text()
+    assert "prefill of dropped-0" in told
+    assert "dropped-0 (" in told
+    assert "a prompt of 2,048 tokens" in told
+    screenshot(page, "stalls")
+    strip.press("Enter")
+    box.get_by_role("button", name="Close").click()
+
+    plot = panel.chart(STEPS).locator(".wb-plot")
+    plot.press("Enter")  # the longest step in sight
+    box.get_by_text(re.compile(r"^Step [\d,]+ at ")).wait_for()
+    longest = box.inner_text()
+    assert "prefill tokens" in longest
+    box.get_by_role("button", name="Step before").click()
+    page.wait_for_function("(before) => document.querySelector('.wb-detail').innerText !== before", arg=longest)
+    place = plot.bounding_box()
+    plot.click(position={"x": place["width"] / 2, "y": place["height"] / 2})
+    box.get_by_text(re.compile(r"^Step [\d,]+ at ")).wait_for()
+    assert page.locator(".wb-band:not([hidden])").count() == 4, "marked on all charts"
+    screenshot(page, "step")
+    box.get_by_role("button", name="Close").click()
+    assert page.locator(".wb-band:not([hidden])").count() == 0
+
+
+def knobs_of_a_policy(panel, screenshot):
+    """A policy shows its own knobs; a switch of the KV memory reaches the engine."""
+    page = panel.page
+    assert page.get_by_role("slider", name="target gap (ms)").is_hidden()
+    page.get_by_label("policy", exact=True).select_option(label="target_gap")
+    page.get_by_role("slider", name="target gap (ms)").wait_for()
+    assert page.get_by_role("slider", name="aging (s)").is_hidden()
+    page.get_by_role("button", name="KV memory").press("Enter")
+    page.get_by_label("reserve whole prompt").click()
+    until(lambda: panel.python("[wb.engine.knobs.policy, wb.engine.knobs.reserve_full]") == ["target_gap", False])
+    assert page.get_by_role("button", name="Empty prefix cache").is_disabled(), "this engine has none"
+    screenshot(page.locator(".wb-left"), "knobs")
+    page.get_by_label("reserve whole prompt").click()
+    page.get_by_label("policy", exact=True).select_option(label="chunked")
+    until(lambda: panel.python("[wb.engine.knobs.policy, wb.engine.knobs.reserve_full]") == ["chunked", True])
+
+
+def compared(panel, screenshot):
+    """The same small load under two policies, one after the other, then their chart and figures."""
+    page = panel.page
+    fold = page.get_by_role("button", name=re.compile("^. Compare policies"))
+    drawer = page.locator(".wb-drawer").filter(has=fold)
+    fold.press("Enter")
+    drawer.get_by_label("workload mix").select_option(label="policies")
+    for name in ("monolithic", "decode_first", "chunked", "target_gap"):
+        drawer.get_by_label(name, exact=True).uncheck()
+    drawer.get_by_text("2 runs of about").wait_for()
+    panel.press("Compare policies")
+    drawer.get_by_text("(2 of 2)").wait_for(timeout=120_000)
+    screenshot(page, "comparing")
+    drawer.locator("svg").first.wait_for(timeout=120_000)
+    table = drawer.locator("table").inner_text()
+    for word in ("priority", "qos", "vip"):
+        assert word in table
+    screenshot(drawer, "compared")
+
+
+def until(true, seconds=30):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.2)
+
+
 def test_a_slider_splits_the_next_long_prompt_and_all_survives_a_reload(panel, screenshot):
     panel.start_engine()
     processes = engine_processes(panel)
@@ -119,6 +197,8 @@ def test_a_slider_splits_the_next_long_prompt_and_all_survives_a_reload(panel, s
     picture = screenshot(panel.chart(STEPS), "split")
     assert heights(picture, LIGHT.decode).sum() > 100, "decodes are drawn"
     screenshot(panel.page, "after")
+    explained(panel, screenshot)
+    knobs_of_a_policy(panel, screenshot)
 
     before = panel.rows()
     panel.notebook.reload()
@@ -132,6 +212,9 @@ def test_a_slider_splits_the_next_long_prompt_and_all_survives_a_reload(panel, s
         time.sleep(0.2)
     picture = screenshot(panel.chart(STEPS), "reloaded")
     assert heights(picture, LIGHT.decode).sum() > 100
+
+    panel.press("Stop load")
+    compared(panel, screenshot)
 
     panel.notebook.run(0)  # the cell again: another workbench takes over, the engine of the one before ends
     assert gone(processes)
@@ -163,7 +246,7 @@ def test_errors_are_said_in_the_panel(panel, screenshot):
     model.fill("/no/such/model")
     model.press("Enter")
     panel.press("Start engine")
-    alert = panel.page.locator(".wb-error")
+    alert = panel.page.locator(".wb-trouble").get_by_role("alert")
     alert.wait_for(timeout=SOON_MS)
     assert "/no/such/model" in alert.inner_text()
     screenshot(panel.page, "error")

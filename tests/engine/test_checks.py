@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from workbench.config import EngineConfig
-from workbench.engine.checks import check_device, check_length, check_resolved, take_port
+from workbench.engine.checks import check_device, check_extra_args, check_length, check_resolved, take_port
 from workbench.engine.probe import wire
 from workbench.errors import ConfigError
 from workbench.models import ModelFiles
@@ -43,6 +43,25 @@ def test_an_engine_as_configured_is_taken():
 def test_flags_that_contradict_the_configuration_are_refused(other, says):
     with pytest.raises(ConfigError, match=says):
         check_resolved(EngineConfig(), wire.SchedulerHello(**{**HELLO, **other}), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("word", "knob"),
+    [
+        ("--watermark", "watermark"),
+        ("--watermark=0.1", "watermark"),
+        ("--no-scheduler-reserve-full-isl", "reserve_full"),
+        ("--no_enable_chunked_prefill", "policy"),
+        ("--long-prefill-token-threshold=64", "chunk"),
+    ],
+)
+def test_a_flag_that_a_hot_knob_stands_for_costs_no_start(word, knob):
+    with pytest.raises(ConfigError, match=f"extra_args: got '{word}'.*turn the hot knob {knob}"):
+        check_extra_args(EngineConfig(extra_args=("--seed", "7", word, "0.1")))
+
+
+def test_other_flags_are_nobodys():
+    check_extra_args(EngineConfig(extra_args=("--seed", "7", "--watermark-config", "{}")))
 
 
 def test_a_device_that_vllm_was_not_built_for():

@@ -109,7 +109,9 @@ def _follows(parts, k):
 
 @pytest.mark.parametrize("depth", [1, 2])
 @settings(quick, max_examples=40)
-@given(asked=requests, changes=st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.5, 0.9]), knobs()), max_size=4), pool=pools)
+@given(
+    asked=requests, changes=st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.5, 0.9]), knobs()), max_size=4), pool=pools
+)
 def test_whatever_policies_follow_each_other_no_request_and_no_token_is_lost(model_folder, asked, changes, pool, depth):
     scheduler, played = play(model_folder, asked, changes, pool, depth)
     check(asked, played)
@@ -142,7 +144,5 @@ def test_aborts_in_mid_run_leave_nothing_behind(model_folder, asked, changes, po
 @settings(quick, max_examples=15)
 @given(asked=requests, one=knobs(), pool=pools, depth=st.sampled_from([1, 2]))
 def test_the_same_workload_makes_the_same_trace(model_folder, asked, one, pool, depth):
-    traces = [
-        msgspec.msgpack.encode(play(model_folder, asked, [(0.0, one)], pool, depth)[1].steps) for _ in range(2)
-    ]
+    traces = [msgspec.msgpack.encode(play(model_folder, asked, [(0.0, one)], pool, depth)[1].steps) for _ in range(2)]
     assert traces[0] == traces[1]

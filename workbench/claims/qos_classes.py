@@ -13,6 +13,7 @@ from workbench import metrics
 from workbench.claims.journal import Journal
 from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
 from workbench.errors import InputError
+from workbench.metrics.gaps import Floats
 
 VIP, NORMAL, OFFLINE = 0, 1, 2
 NAMES = {VIP: "VIP", NORMAL: "normal", OFFLINE: "offline"}
@@ -65,14 +66,18 @@ class Victims:
             raise InputError("run", "a request without a priority", "0 VIP, 1 normal or 2 offline", "play it anew")
         of_class = np.clip(priorities, VIP, OFFLINE).astype(int).tolist()  # as the policy does
         table, found = journal.table, []
+        aging_s, sent_s = journal.knob("aging_s"), journal.of_request("sent_s")
+        age_s = table.scheduled_s[table.victim_step][:, None] - sent_s  # of each request at each preemption
+        aged = age_s >= np.where(aging_s > 0, aging_s, np.inf)[table.victim_step][:, None]
+        classes_then = np.where(aged, np.minimum(of_class, NORMAL), of_class)  # an aged offline one counts as normal
         gone: list[int] = []  # victims of the same step, which run no more
         for place, (step, one) in enumerate(zip(table.victim_step.tolist(), table.victim_of.tolist(), strict=True)):
             gone = [*gone, one] if place and table.victim_step[place - 1] == step else [one]
             if journal.policy[step] != "qos":
                 continue
             running = {other: done for other, done in journal.running(step).items() if other not in gone[:-1]}
-            classes = {other: _effective(journal, other, step, of_class) for other in running}
-            mine = _effective(journal, one, step, of_class)
+            classes = {other: int(classes_then[place, other]) for other in running}
+            mine = int(classes_then[place, one])
             same = [done for other, done in running.items() if other != one and classes[other] == mine]
             found.append(
                 Victim(
@@ -81,7 +86,7 @@ class Victims:
                     lowest=all(other <= mine for other in classes.values()),
                     least=all(running.get(one, 0.0) <= done for done in same),
                     alone=not same,
-                    first_again=_first_again(journal, step, one, of_class),
+                    first_again=_first_again(journal, one, step, of_class, sent_s),
                     kv_use=float(np.fmax.reduce(table.kv_use[max(0, step - 1) : step + 1])),
                 )
             )
@@ -179,22 +184,15 @@ def _untested(runs: tuple[Measured, ...], victims: list[Victim], queued: list[bo
     return "; ".join(said) + ("." if said else "")
 
 
-def _first_again(journal: Journal, step: int, one: int, of_class: list[int]) -> bool | None:
+def _first_again(journal: Journal, one: int, step: int, of_class: list[int], sent_s: Floats) -> bool | None:
     """Whether a victim came back before any of its class that was waiting for its first step when it was preempted."""
     back = [int(at) for at in journal.at[one] if at >= step]
     if not back:
         return None
-    waited = journal.of_request("sent_s") < journal.table.scheduled_s[step]
+    waited = sent_s < journal.table.scheduled_s[step]
     firsts = [
         int(at[0])
         for other, at in enumerate(journal.at)
         if other != one and of_class[other] == of_class[one] and waited[other] and len(at) and at[0] >= step
     ]
     return all(back[0] <= first for first in firsts) if firsts else None
-
-
-def _effective(journal: Journal, one: int, step: int, of_class: list[int]) -> int:
-    """Class of a request when a step was planned: an offline one that has waited long enough counts as normal."""
-    aging_s, sent_s = journal.knob("aging_s")[step], journal.of_request("sent_s")[one]
-    aged = aging_s > 0 and journal.table.scheduled_s[step] - sent_s >= aging_s
-    return min(NORMAL, of_class[one]) if aged else of_class[one]

@@ -10,6 +10,28 @@ from workbench.engine.probe import wire
 from workbench.errors import ConfigError
 from workbench.models import ModelFiles
 
+_HOT_FLAGS = {
+    "--long-prefill-token-threshold": "chunk",
+    "--no-enable-chunked-prefill": "policy",
+    "--no-scheduler-reserve-full-isl": "reserve_full",
+    "--watermark": "watermark",
+}
+
+
+def check_extra_args(config: EngineConfig) -> None:
+    """Refuse flags that a hot knob stands for: the knobs would show something else than what is in force.
+
+    Raises:
+        ConfigError: extra_args has one.
+    """
+    for word in config.extra_args:
+        flag = word.partition("=")[0].replace("_", "-")
+        if flag in _HOT_FLAGS:
+            knob = _HOT_FLAGS[flag]
+            raise ConfigError(
+                "extra_args", word, "flags that no hot knob stands for", f"leave it out and turn the hot knob {knob}"
+            )
+
 
 def check_device(config: EngineConfig, installed: command.Device) -> None:
     """Refuse a device that the installed vLLM was not built for.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from workbench.config import EngineConfig, Envelope, Knobs
 from workbench.driver.host import DriverProcess, Play
 from workbench.engine import command, failures, prefix_cache
-from workbench.engine.checks import check_device, check_length, check_resolved, take_port
+from workbench.engine.checks import check_device, check_extra_args, check_length, check_resolved, take_port
 from workbench.engine.collector import Collector
 from workbench.engine.dtype import fitted
 from workbench.engine.facts import facts_of, stage
@@ -233,6 +233,7 @@ class LiveEngine:
         distribution = installed_vllm()
         installed = command.installed_device(distribution)
         check_device(self.config, installed)
+        check_extra_args(self.config)
         if distribution:
             check_version(distribution[1])
         self._device, self._core = installed, None

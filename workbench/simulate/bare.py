@@ -125,12 +125,13 @@ def make_request(
         pooling_params=None,
         arrival_time=arrival,
         priority=priority,
-        block_hasher=_hasher(block_size) if prefix_cache else None,
+        block_hasher=block_hasher(block_size) if prefix_cache else None,
     )
 
 
 @functools.cache
-def _hasher(block_size: int) -> Any:
+def block_hasher(block_size: int) -> Any:
+    """What the prefix cache knows blocks by, as a request takes it."""
     init_none_hash(sha256)
     return get_request_block_hasher(block_size, sha256)
 

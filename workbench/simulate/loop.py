@@ -122,13 +122,22 @@ class VirtualLoop:
             StuckError: no step holds any of the requests that are left, and nothing is to come that could help.
         """
         while until_s is None or self.now < until_s:
-            self._turn_up()
-            if not self.scheduler.has_unfinished_requests() and not self._flying:
-                if not self._skip():
-                    break
-            elif not (self._plan() and len(self._flying) < self._depth):
-                self._wait()
+            if not self.turn():
+                break
         return self.played
+
+    def turn(self) -> bool:
+        """Take in what is due and plan a step, or go to the next event; False when nothing is left.
+
+        Raises:
+            StuckError: as for :meth:`run`.
+        """
+        self._turn_up()
+        if not self.scheduler.has_unfinished_requests() and not self._flying:
+            return self._skip()
+        if not (self._plan() and len(self._flying) < self._depth):
+            self._wait()
+        return True
 
     def _turn_up(self) -> None:
         """Requests and aborts that are due reach the scheduler."""

@@ -49,6 +49,11 @@ def test_scheduler_config_has(stock, name):
     assert hasattr(stock.scheduler_config, name)
 
 
+@pytest.mark.parametrize("name", compat.KV_MANAGER_ATTRIBUTES)
+def test_kv_cache_manager_has(stock, name):
+    assert hasattr(stock.kv_cache_manager, name)
+
+
 @pytest.mark.parametrize("name", compat.REQUEST_ATTRIBUTES)
 def test_request_has(name):
     assert hasattr(make_request("a", 8, 2), name)
@@ -76,6 +81,22 @@ def test_hooks_have_the_signatures_that_are_overridden(base):
         "model_runner_output",
     ]
     assert list(inspect.signature(base._preempt_request).parameters)[1] == "request"
+    cap = inspect.signature(base._reserve_prefill_lookahead).parameters
+    assert list(cap) == ["self", "request", "num_computed_tokens", "num_new_tokens"]
+
+
+def test_the_last_word_on_a_requests_tokens_is_asked_for_each_and_0_keeps_it_out(stock, monkeypatch):
+    for name in ("a", "b", "c"):
+        stock.add_request(make_request(name, 40, 9))
+    stepping.step(stock)
+    stock.add_request(make_request("new", 40, 9))
+    bounds = {"a": 0, "new": 7}
+    monkeypatch.setattr(
+        stock,
+        "_reserve_prefill_lookahead",
+        lambda request, _, tokens: min(tokens, bounds.get(request.request_id, tokens)),
+    )
+    assert stepping.step(stock).plan.num_scheduled_tokens == {"b": 1, "c": 1, "new": 7}
 
 
 @pytest.mark.parametrize("base", [CPUWorker, Worker])

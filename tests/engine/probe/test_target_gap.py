@@ -84,7 +84,7 @@ def tokens_per_s(played):
     [
         pytest.param(0.0, lambda step: 1.0, id="still"),
         pytest.param(0.03, lambda step: 1.0, id="noise"),
-        pytest.param(0.03, lambda step: 1.0 + 0.005 * step, id="drift"),
+        pytest.param(0.03, lambda step: 1.0 + 0.002 * step, id="drift"),
         pytest.param(0.03, lambda step: 1.4 if step > 50 else 1.0, id="jump"),
     ],
 )
@@ -133,12 +133,14 @@ def test_what_is_predicted_is_told_and_is_right(model_folder, cls):
 
 @pytest.mark.parametrize("cls", [ProbeScheduler, ProbeAsyncScheduler])
 def test_decodes_are_never_held(model_folder, cls):
-    """A chat that comes after the long prompt decodes in every step as well, though it stands behind the prompt."""
+    """A chat that comes after the long prompt decodes in every step as well, though it was let in behind the prompt."""
     scheduler = make_scheduler(cls, model_folder, budget=4096)
     requests = [make_request("chat-0", 12, 120), make_request(LONG, 3000, 1, 0.1), make_request("chat-1", 12, 60, 0.2)]
     depth = 2 if cls is ProbeAsyncScheduler else 1
-    played = VirtualLoop(scheduler, device(), requests, [(0.0, knobs())], depth=depth).run()
-    assert set(played.ended_s) == {"chat-0", "chat-1", LONG}
+    played = VirtualLoop(scheduler, device(), requests, [(0.0, knobs(chunk=64))], depth=depth).run()
+    assert not played.faults
+    beside = [step for step in played.steps if {"chat-1", LONG} <= {part.request for part in step.parts}]
+    assert len(beside) > 20
     for name in ("chat-0", "chat-1"):
         mine = [step.step for step in played.steps if any(part.request == name for part in step.parts)]
         assert mine == list(range(mine[0], mine[-1] + 1)), f"{name} was left out of a step"
@@ -173,14 +175,14 @@ def test_several_prompts_share_what_fits(model_folder):
 
 def test_a_device_on_which_chunks_of_any_size_take_the_same_gets_large_ones(model_folder):
     played = play(model_folder, device(law=lambda load: 10e-3), knobs(target_ms=30.0), at_s=0.2)
-    assert max(prefill_of(step) for step in mixed(played)) > 1000
+    assert max(prefill_of(step) for step in mixed(played)) > 900
 
 
 def test_requests_that_run_are_in_the_order_of_arrival_after_it(model_folder):
     scheduler = make_scheduler(ProbeScheduler, model_folder, budget=4096)
     requests = [make_request("chat-0", 12, 400), make_request(LONG, 3000, 1, 0.1), make_request("chat-1", 12, 400, 0.2)]
     later = wire.KnobChange(revision=2, budget=4096, chunk=16, max_running=32, policy="chunked")
-    loop = VirtualLoop(scheduler, device(), requests, [(0.0, knobs()), (2.0, later)])
+    loop = VirtualLoop(scheduler, device(), requests, [(0.0, knobs(chunk=64)), (2.0, later)])
     loop.run(1.5)
     assert [one.request_id for one in scheduler.running] == ["chat-0", "chat-1", LONG]
     loop.run(2.5)

@@ -19,7 +19,7 @@ def test_steps_are_of_the_kind_that_their_tokens_say(crowded, rows):
     expected = pd.Series("mixed", index=steps.index)
     expected[steps["prefill_tokens"] == 0] = "decode"
     expected[steps["decode_tokens"] == 0] = "prefill"
-    assert drawn["kind"].str.partition(":")[0].tolist() == expected.tolist()
+    assert drawn["kind"].str.partition(" ")[0].tolist() == expected.tolist()
     assert drawn["tokens"].tolist() == (steps["prefill_tokens"] + steps["decode_tokens"]).tolist()
 
 
@@ -33,7 +33,7 @@ def test_legend_has_medians_and_heading_has_the_source(crowded, rows, svg, subti
     chart = mfu_chart(crowded)
     drawn = points(rows, chart)
     decode = drawn.loc[drawn["kind"].str.startswith("decode"), "mfu"]
-    assert f"decode: median {decode.median():,.1f} % of {len(decode):,} steps" in svg(chart)
+    assert f"decode ({len(decode):,} steps): median {decode.median():,.1f} %" in svg(chart)
     assert subtitle(chart) == "live CPU · share of the peak, 2 TFLOP/s: measured matmul, 1 thread, bf16"
     levels = [row["mfu"] for row in rows(chart) if row.keys() == {"mfu", "kind"}]
     assert levels[0] == pytest.approx(decode.median(), abs=1e-3)

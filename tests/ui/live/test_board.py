@@ -78,6 +78,7 @@ def test_a_late_page_gets_what_is_shown(board):
             "id": "gaps",
             "title": "Gaps",
             "description": "Points.",
+            "note": "",
             "light": {"mark": "point"},
             "dark": {"mark": "bar"},
         }
@@ -185,3 +186,14 @@ def test_a_question_of_the_page_reaches_who_answers_it(board):
         "kind": "explained",
         "detail": {"title": "Gap", "facts": [["gap", "300 ms"]], "t0": 1.2, "t1": 1.5, "step": 3},
     }
+
+
+def test_a_page_that_loads_gets_what_is_shown_with_the_model(board):
+    assert board.get_state()["first"] == {}
+    board.show([CHART], {"t0": 0.0})
+    board.push(Changes({"gaps": {"points": [row(1), row(2)]}}), STATUS)
+    first, said = board.get_state()["first"], hello(board)
+    assert {key: value for key, value in first.items() if key != "sent_ms"} == {
+        key: value for key, value in said.items() if key != "sent_ms"
+    }
+    assert first["rows"]["gaps"]["points"]["id"] == [1, 2]

@@ -11,7 +11,7 @@ from workbench.config import SLO
 from workbench.ui.charts import DARK, LIGHT, Look, gap_chart, memory_chart, queue_chart, run_span, step_chart
 from workbench.ui.live import specs as live_specs
 from workbench.ui.live.rows import LiveRows
-from workbench.ui.live.specs import SIGNALS, live_charts, series_names
+from workbench.ui.live.specs import SIGNALS, live_charts, series_names, written
 
 STREAMS = {"chat-0": "chat", "doc-0": "long"}
 SPLIT = {"weights_bytes": 300 * 2**20, "kv_bytes": 2**30}
@@ -19,7 +19,7 @@ IDS = ["gaps", "steps", "memory", "queue"]
 
 
 def specs(**more):
-    return {chart.id: chart for chart in live_charts(SLO(gap_ms=150), STREAMS, **{"label": "live CPU", **more})}
+    return {chart.id: chart for chart in written(SLO(gap_ms=150), STREAMS, **{"label": "live CPU", **more})}
 
 
 def filled(spec, rows, signals, width=700):
@@ -162,3 +162,27 @@ def test_the_dark_spec_is_the_one_that_a_dark_look_draws():
         for name, *_, chart in live_specs._charts(SLO(gap_ms=150), names, "live CPU", look)
     }
     assert {name: chart.dark for name, chart in specs().items()} == drawn
+
+
+def test_what_the_page_gets_is_compiled_and_draws_the_same(board):
+    compiled = {chart.id: chart for chart in live_charts(SLO(gap_ms=150), STREAMS, label="live CPU")}
+    for name, chart in specs().items():
+        made = compiled[name]
+        assert (made.title, made.description, made.note) == (chart.title, chart.description, chart.note)
+        assert made.note.startswith("live CPU · ")
+        for vega in (made.light, made.dark):
+            assert "/vega/" in vega["$schema"]
+            assert {signal["name"]: signal.get("value") for signal in vega["signals"]}.items() >= SIGNALS.items()
+            assert {data["name"] for data in vega["data"]} >= set(board.rows[name])
+        bare = {
+            key: value for key, value in filled(chart.dark, board.rows[name], board.signals).items() if key != "title"
+        }
+        vega = copy.deepcopy(dict(made.dark)) | {"width": 700}
+        for data in vega["data"]:
+            data |= (
+                {"values": list(board.rows[name][data["name"]].values())} if data["name"] in board.rows[name] else {}
+            )
+        for signal in vega["signals"]:
+            signal |= {"value": board.signals[signal["name"]]} if signal["name"] in board.signals else {}
+        marks = [re.findall(r"<(path|text|line|rect)", text) for text in (svg(bare), vl_convert.vega_to_svg(vega))]
+        assert len(marks[0]) == len(marks[1]) > 20

@@ -8,7 +8,8 @@ import pytest
 
 from workbench import Workbench
 from workbench.errors import EngineDiedError, EngineStartError
-from workbench.ui.panel.app import Panel
+from workbench.policy_runs import PolicyRuns
+from workbench.ui.panel.app import LEAVE_AFTER, Panel
 from workbench.ui.panel.controls import Control
 from workbench.ui.panel.parts import Button
 from workbench.workload.request import Request, Workload
@@ -195,7 +196,7 @@ def test_saving_leaves_a_run_and_says_where(panel, bench, tmp_path):
     press(panel, "save")
     assert panel._log.errors == ()
     (saved,) = tmp_path.glob("*saved*")
-    assert str(saved) in panel._result.markup
+    assert str(saved) in panel._hand.pane.markup
     assert (saved / "report.html").exists()
 
 
@@ -214,8 +215,8 @@ def test_the_last_two_runs_are_compared(panel):
         time.sleep(0.01)
     press(panel, "compare")
     assert panel._log.errors == ()
-    assert "gap_p99_ms" in panel._result.markup
-    assert "<table" in panel._result.markup
+    assert "gap_p99_ms" in panel._hand.pane.markup
+    assert "<table" in panel._hand.pane.markup
 
 
 def test_code_and_command_are_of_what_is_shown(panel, bench, monkeypatch):
@@ -368,3 +369,98 @@ def test_the_charts_can_be_paused_and_their_window_set(panel):
     assert panel.board.paused
     panel.window.choose(60.0)
     assert panel.board.window_s == 60.0
+
+
+def test_a_dashboard_whose_page_is_gone_ends_its_engine(bench, monkeypatch):
+    monkeypatch.setenv(LEAVE_AFTER, "1.5")
+    panel = Panel(bench).follow()
+    press(panel, "start")
+    for _ in range(5):
+        time.sleep(0.5)
+        panel.board._handle_custom_msg({"kind": "here"}, [])
+    assert bench.engine.state == "ready", "somebody looks"
+    assert until(lambda: bench.engine.state == "stopped")
+    assert until(lambda: panel.comm is None), "silent: Jupyter can tell that nothing goes on"
+
+
+def test_a_notebook_without_a_page_keeps_its_engine(panel, bench):
+    press(panel, "start")
+    panel.board.heard_s -= 1e6
+    panel._refresh()
+    panel._actions.wait()
+    assert bench.engine.state == "ready"
+
+
+def test_the_prefix_cache_is_emptied(panel, bench, monkeypatch):
+    emptied = []
+    monkeypatch.setattr(bench, "reset_prefix_cache", lambda: emptied.append(1), raising=False)
+    press(panel, "start")
+    assert panel.knob_form.empty.disabled, "this engine has no cache"
+    panel.knob_form.bind(bench.engine.envelope, bench.engine.knobs, caches=True)
+    panel.knob_form.empty.press()
+    settle(panel)
+    assert emptied == [1]
+
+
+def test_policies_are_compared_and_stopped_by_the_same_button(panel, bench, monkeypatch):
+    begun, over = threading.Event(), threading.Event()
+    asked = []
+
+    def compare(scenario, *, settings, follow):
+        asked.append([setting.name for setting in settings])
+        begun.set()
+        over.wait(20)
+        return PolicyRuns(scenario.name, scenario.slo)
+
+    monkeypatch.setattr(bench, "compare_policies", compare, raising=False)
+    monkeypatch.setattr(bench, "stop_load", lambda *_: over.set())
+    assert panel.policy_form.button.disabled, "there is no engine"
+    press(panel, "start")
+    panel.policy_form.policies["monolithic"].put(False)
+    panel.policy_form.button.press()
+    assert begun.wait(20)
+    assert until(lambda: panel.policy_form.button.text == "Stop comparing")
+    assert panel.buttons.run.disabled, "one load at a time"
+    panel.policy_form.button.press()
+    settle(panel)
+    assert panel.policy_form.button.text == "Compare policies"
+    assert len(asked[0]) == 5
+    assert panel._log.errors == ()
+
+
+def test_a_page_that_asks_gets_a_step_explained(panel, bench, monkeypatch):
+    told = []
+    monkeypatch.setattr(panel.board, "tell", told.append)
+    press(panel, "start")
+    bench.run("bursty_chat")
+    step = {"step": 4, "scheduled_s": 0.1, "start_s": 0.1, "end_s": 0.4, "decode_tokens": 1, "prefill_tokens": 0,
+            "running": 1, "waiting": 0, "kv_use": 0.1, "revision": 1, "preempted": []}  # fmt: skip
+    bench.engine.sink.rows("steps", [step])
+    assert until(lambda: panel.board.rows.get("steps", {}).get("bars"))
+    panel.board._handle_custom_msg({"kind": "explain", "t": 0.2}, [])
+    panel.board._handle_custom_msg({"kind": "explain", "t": "nonsense"}, [])
+    assert until(lambda: told)
+    assert told[0]["title"] == "Step 4 at 0.10 s"
+    assert told[0]["facts"][0] == ("step 4", "300.0 ms; 1 decode tokens, 0 prefill tokens")
+
+
+def test_nobody_reads_ready_before_the_knobs_can_be_turned(panel, bench):
+    seen = []
+    push = panel.board.push
+
+    def looked_at(changes, status, *more):
+        seen.append((status["state"].startswith("ready"), panel.knob_form.disabled))
+        push(changes, status, *more)
+
+    panel.board.push = looked_at
+    bench.engine.start()
+    assert until(lambda: any(ready for ready, _ in seen))
+    assert (True, True) not in seen
+
+
+def test_a_panel_is_few_widgets_for_a_page_to_load(bench):
+    before = set(ipywidgets.widgets.widget._instances)
+    panel = Panel(bench)
+    made = set(ipywidgets.widgets.widget._instances) - before
+    panel.close()
+    assert len(made) <= 12

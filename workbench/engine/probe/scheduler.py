@@ -45,11 +45,12 @@ class _Probed(_Base):
     Attributes:
         clock: seconds on the clock of the records, also what costs are measured with.
         wall: seconds on the clock of the requests' arrival.
-        grants: a policy's bounds for the step it plans: most tokens by request, 0 keeps one out. Empty before each step.
+        grants: a policy's bounds for the step it plans, most tokens by request; 0 keeps one out. Empty before a step.
     """
 
     max_num_scheduled_tokens: int
     max_num_active_reqs: int
+    scheduler_reserve_full_isl: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -167,7 +168,10 @@ class _Probed(_Base):
     def _reserve_prefill_lookahead(self, request: Request, num_computed_tokens: int, num_new_tokens: int) -> int:
         """Cap the tokens of a request in a step: this is where vLLM itself does so last."""
         tokens: int = super()._reserve_prefill_lookahead(request, num_computed_tokens, num_new_tokens)
-        return min(tokens, self.grants.get(request.request_id, tokens)) if self.grants else tokens
+        if not self.grants:
+            return tokens
+        bound = self.grants.get(request.request_id)
+        return tokens if bound is None or tokens < bound else bound
 
     def _preempt_request(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super()._preempt_request(request, *args, **kwargs)

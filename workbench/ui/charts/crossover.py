@@ -88,7 +88,7 @@ def _curves(
 ) -> list[alt.Chart]:
     """A line and its marks for each way."""
     colours = {RECOMPUTE: look.palette.prefill, SWAP: look.palette.kv}
-    legend = alt.Legend(title=None) if look.legend else None
+    legend = alt.Legend(title=None, symbolDash=[1, 0]) if look.legend else None
     ticks = [2.0**n for n in range(40) if x_span[0] <= 2.0**n <= x_span[1]]
 
     def scale(values: dict[str, object]) -> alt.Scale:

@@ -36,10 +36,7 @@ def mfu_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerCh
         return message_chart(look, name=NAME, subtitle=where, message=f"No MFU in this trace:\n{missing(trace)}.")
     medians = steps.groupby("kind", observed=True)["mfu"].agg(["median", "size"])
     there = [kind for kind in KINDS if kind in medians.index]
-    names = {
-        kind: f"{kind}: median {100 * medians['median'][kind]:,.1f} % of {medians['size'][kind]:,} steps"
-        for kind in there
-    }
+    names = {kind: _named(kind, medians.loc[kind]) for kind in there}
     rules = knob_frames(trace, look)
     kept = decimate(steps, "end_s", ["mfu"], look.limit - RULES * bool(rules) - len(KINDS), by="kind")
     points = pd.DataFrame(
@@ -71,6 +68,11 @@ def mfu_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerCh
             f"against time. {'; '.join(names.values())}."
         ),
     )
+
+
+def _named(kind: str, figures: pd.Series) -> str:
+    count = int(figures["size"])
+    return f"{kind} ({count:,} step{'' if count == 1 else 's'}): median {100 * figures['median']:,.1f} %"
 
 
 def peak_words(trace: Trace) -> str:

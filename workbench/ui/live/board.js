@@ -27,7 +27,11 @@ export default () => {
       if (model.get("paused")) store.freeze();
       model.on("msg:custom", (message) => (message.kind === "copy" ? show(message.text) : store.take(message)));
       model.on("change:paused", () => store.pause(model.get("paused")));
-      store.hello();
+      const first = model.get("first"); // empty in the page that saw the board made
+      if (first?.kind) store.take(first);
+      else store.hello();
+      const beat = setInterval(() => store.here(), HERE_MS);
+      return () => clearInterval(beat);
     },
     render({ el }) {
       const view = new BoardView(store, el);

@@ -12,11 +12,10 @@ from typing import Any
 
 import anywidget
 import traitlets
-import vl_convert
 
-from workbench.ui.charts.theme import VEGA_LITE
 from workbench.ui.live.busy import answer_while_busy
 from workbench.ui.live.changes import BoardChart, Changes, Row, Rows
+from workbench.ui.live.kept import bundle
 
 _SCRIPTS = (
     "store.js",
@@ -37,11 +36,14 @@ class Board(anywidget.AnyWidget):
 
     Attributes:
         paused: the page takes rows but keeps drawing those that it had.
+        heard_s: when a page was last heard of, or when the board was made; pages that show it say so every 15 s.
         window_s: length of the time window in s; whoever makes the signals ``t0`` and ``t1`` reads it.
     """
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
+    # Goes with the model to a page that loads, which so draws without having to ask.
+    first = traitlets.Dict().tag(sync=True, to_json=lambda _, board: board._snapshot())
     paused = traitlets.Bool(default_value=False).tag(sync=True)
     window_s = traitlets.Float(30.0, min=1.0).tag(sync=True)
 
@@ -54,6 +56,7 @@ class Board(anywidget.AnyWidget):
         self._status: dict[str, Any] = {}
         self._stalls: Mapping[str, Any] = {}
         self._asked: Callable[[Mapping[str, Any]], object] = lambda _: None
+        self.heard_s = time.monotonic()
         super().__init__(**traits)
         self.on_msg(self._answer)
         answer_while_busy(self)
@@ -133,6 +136,7 @@ class Board(anywidget.AnyWidget):
         self.send({"kind": "copy", "text": text})
 
     def _answer(self, _: Any, content: Any, __: Any) -> None:
+        self.heard_s = time.monotonic()
         kind = content.get("kind") if isinstance(content, dict) else None
         if kind == "hello":
             with self._lock:
@@ -141,15 +145,30 @@ class Board(anywidget.AnyWidget):
             self._asked(content)
 
     def _reset(self) -> None:
+        self.send(self._snapshot())
+
+    def _snapshot(self) -> dict[str, Any]:
+        """All that is shown, as one message; empty before there are charts."""
+        with self._lock:
+            return self._whole() if self._epoch else {}
+
+    def _whole(self) -> dict[str, Any]:
         rows = {
             chart: {name: _columns(list(held.values())) for name, held in datasets.items() if held}
             for chart, datasets in self._rows.items()
         }
         charts = [
-            {"id": c.id, "title": c.title, "description": c.description, "light": c.light, "dark": c.dark}
+            {
+                "id": c.id,
+                "title": c.title,
+                "description": c.description,
+                "note": c.note,
+                "light": c.light,
+                "dark": c.dark,
+            }
             for c in self._charts
         ]
-        self.send(self._message("reset", charts=charts, rows=rows, stalls=self._stalls))
+        return self._message("reset", charts=charts, rows=rows, stalls=self._stalls)
 
     def _message(self, kind: str, **parts: Any) -> dict[str, Any]:
         stamps = {"epoch": self._epoch, "seq": self._seq, "rows_sent": self._rows_sent, "sent_ms": time.time() * 1000}
@@ -169,6 +188,6 @@ def _finite(value: Any) -> Any:
 
 @cache
 def _bundle() -> str:
-    """The page's half as one ES module with Vega, Vega-Lite and Vega-Embed in it; nothing is fetched."""
+    """The page's half as one ES module."""
     own = "\n".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    return str(vl_convert.javascript_bundle(own, vl_version=VEGA_LITE))
+    return bundle(own)

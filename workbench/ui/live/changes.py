@@ -20,9 +20,10 @@ class BoardChart:
         id: names the chart in :class:`Changes`.
         title: heading, in words.
         description: for screen readers.
-        light: Vega-Lite spec for a light page. Its data have names and no rows, it is as wide as what holds it, and its
-            parameters (``t0``, ``t1``, ...) are the signals that it follows.
+        light: Vega-Lite or Vega spec for a light page. Its data have names and no rows, it is as wide as the page says,
+            and its parameters (``t0``, ``t1``, ...) are the signals that it follows.
         dark: the same for a dark page.
+        note: beside the heading; where numbers come from, and what the marks are.
     """
 
     id: str
@@ -30,6 +31,7 @@ class BoardChart:
     description: str
     light: Mapping[str, Any]
     dark: Mapping[str, Any]
+    note: str = ""
 
 
 @dataclass(frozen=True)

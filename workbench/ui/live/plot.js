@@ -3,7 +3,6 @@
 const TABLE_ROWS = 200;
 const TABLE_MS = 1000; // between two fillings of a table: a person reads it
 const EMBED = {
-  mode: "vega-lite",
   renderer: "canvas",
   actions: false,
   logLevel: 1, // errors; an empty dataset is no reason for a warning
@@ -64,9 +63,10 @@ class Plot {
     this.finalize();
     this.broken = false;
     const { autosize, title, ...spec } = dark ? this.chart.dark : this.chart.light;
-    this.subtitle.textContent = [title?.subtitle ?? []].flat().join(" · ");
+    this.subtitle.textContent = this.chart.note || [title?.subtitle ?? []].flat().join(" · ");
     const fresh = element("div");
-    const result = await vegaEmbed(fresh, { ...spec, width, background: "transparent" }, EMBED);
+    const mode = spec.$schema?.includes("/vega/") ? "vega" : "vega-lite"; // compiled by the kernel, or not
+    const result = await vegaEmbed(fresh, { ...spec, width, background: "transparent" }, { ...EMBED, mode });
     this.result = result;
     this.view = result.view;
     this.names = new Set(result.vgSpec.signals.map((signal) => signal.name));

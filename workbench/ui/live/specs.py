@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from workbench.ui.charts.memory import describe
 from workbench.ui.charts.scales import RIGHT_ROOM, named
 from workbench.ui.charts.theme import PADDING, finish
 from workbench.ui.live.changes import BoardChart
+from workbench.ui.live.kept import compiled
 
 OTHER = "other"  # series of streams and classes that were not planned
 _DARK_FOR = {getattr(LIGHT, one.name): getattr(DARK, one.name) for one in fields(Palette)}
@@ -49,15 +51,28 @@ def live_charts(slo: SLO, streams: Mapping[str, str], *, label: str) -> list[Boa
     return list(_built(slo, tuple(series_names(streams)[1]), label))
 
 
+def written(slo: SLO, streams: Mapping[str, str], *, label: str) -> list[BoardChart]:
+    """The same in Vega-Lite, as Altair writes it; :func:`live_charts` compiles it, so that no page has to."""
+    look = Look(height=_HEIGHT, live=True)
+    made = []
+    for name, title, description, chart in _charts(slo, series_names(streams)[1], label, look):
+        light = _spec(name, chart)
+        made.append(BoardChart(name, title, description, light, _in_the_dark(light), str(light["title"]["subtitle"])))
+    return made
+
+
 @lru_cache(maxsize=16)
 def _built(slo: SLO, names: tuple[str, ...], label: str) -> tuple[BoardChart, ...]:
     """Altair takes a tenth of a second a chart; a further run of the same classes has the same charts."""
-    look = Look(height=_HEIGHT, live=True)
-    made = []
-    for name, title, description, chart in _charts(slo, names, label, look):
-        light = _spec(name, chart)
-        made.append(BoardChart(name, title, description, light, _in_the_dark(light)))
-    return tuple(made)
+    charts = written(slo, {name: name for name in names if name != OTHER}, label=label)
+    return tuple(replace(one, light=_compiled(one.light), dark=_compiled(one.dark)) for one in charts)
+
+
+def _compiled(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec as Vega, without what the page has beside it: heading and width."""
+    bare = {key: value for key, value in spec.items() if key not in ("title", "autosize")}
+    vega: dict[str, Any] = json.loads(compiled(json.dumps(bare | {"width": Look.width}, sort_keys=True)))
+    return vega
 
 
 def _in_the_dark(spec: Any) -> Any:

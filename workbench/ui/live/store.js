@@ -1,6 +1,7 @@
 // What the kernel said, kept in the model, so that a view that comes late draws from here.
 
 const STALE_MS = 2000; // the kernel pushes ten times a second, with or without data
+const HERE_MS = 15000; // a tab in the background is let run once a minute
 const LATENCIES = 10000; // kept for whoever reads them
 
 class Store {
@@ -22,6 +23,11 @@ class Store {
 
   ask(what) {
     this.model.send({ kind: "explain", ...what });
+  }
+
+  // Somebody looks: a dashboard whose page is gone ends its engine.
+  here() {
+    if (!this.stale) this.model.send({ kind: "here" });
   }
 
   hello() {

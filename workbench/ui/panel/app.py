@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
-from html import escape
+from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as widgets
@@ -17,14 +18,16 @@ from workbench.ui.panel.actions import Actions, Listening
 from workbench.ui.panel.buttons import STOP, Buttons
 from workbench.ui.panel.fields import choice
 from workbench.ui.panel.form import Form
+from workbench.ui.panel.handing import HandOver
 from workbench.ui.panel.knobs import KnobForm
 from workbench.ui.panel.load import LoadForm
 from workbench.ui.panel.log import LogDrawer
-from workbench.ui.panel.parts import Pane, row, section
+from workbench.ui.panel.parts import row, section
 from workbench.ui.panel.policies import PolicyForm
 from workbench.ui.panel.startup import StartUpForm
 
 _WINDOWS = {10.0: "10 s", 30.0: "30 s", 60.0: "1 min", 120.0: "2 min", 300.0: "5 min"}
+LEAVE_AFTER = "WORKBENCH_LEAVE_AFTER_S"  # set for dashboards: seconds without a word of a page
 _SWITCH_S = 0.0005
 _shown: Panel | None = None  # there is one panel in a kernel: a cell that runs twice replaces it
 
@@ -45,7 +48,7 @@ class Panel(widgets.Box):
         self._listening = Listening(self._log.tell)
         self._progress: tuple[float, str] | None = None  # of the start that goes on
         self._revision = -1  # of the knobs that are shown
-        self._stopping = self._stop_comparing = False
+        self._stopping = self._stop_comparing = self._left = False
         self._looking = threading.RLock()
         self._was = bench.engine.state
         self._shown_config = bench.config
@@ -56,7 +59,7 @@ class Panel(widgets.Box):
         self.policy_form, self.buttons = PolicyForm(), Buttons()
         self.window = choice("window", "window", "How much of the past the charts show.", _WINDOWS, self.board.window_s,
                              text=lambda seconds: _WINDOWS.get(seconds, f"{seconds:g} s"))  # fmt: skip
-        self._result = Pane("result", "wb-result")
+        self._hand = HandOver(bench, lambda: self.load_form.values, lambda text: self.board.copy(text))
         self._feed = Feed(bench, self.board, self._log.tell, self._state, self._refresh)
         self.start_form.set(bench.config.model_dump())
         self._wire()
@@ -99,7 +102,7 @@ class Panel(widgets.Box):
         hot = section("knobs", "Knobs", "act on the next scheduler step", knobs.parts)
         load = section("load", "Load", "", [*self.load_form.parts, buttons.load])
         below = row("below", [self.window, *buttons.hand_over])
-        forms = ([start], [hot], [load], [self._log.alert], [below, self._result, self.policy_form.drawer])
+        forms = ([start], [hot], [load], [self._log.alert], [below, self._hand.pane, self.policy_form.drawer])
         return tuple(Form(parts, layout) for parts in (*forms, [self._log.drawer]))
 
     def _columns(self, layout: widgets.Layout) -> tuple[widgets.Box, widgets.Box]:
@@ -119,10 +122,10 @@ class Panel(widgets.Box):
             buttons.stop: lambda: self._actions.run("stop", self._stop),
             buttons.run: self._run_or_stop,
             buttons.drop: lambda: self._actions.run("drop", self._drop),
-            buttons.save: lambda: self._actions.run("save", self._save),
-            buttons.compare: lambda: self._actions.run("compare", self._side_by_side),
-            buttons.code: self._copy_code,
-            buttons.serve: self._copy_serve,
+            buttons.save: lambda: self._actions.run("save", self._hand.save),
+            buttons.compare: lambda: self._actions.run("compare", self._hand.side_by_side),
+            buttons.code: lambda: self._as_shown(self._hand.code),
+            buttons.serve: lambda: self._as_shown(self._hand.command),
             self.knob_form.empty: lambda: self._actions.run("empty", self._bench.reset_prefix_cache),
             self.policy_form.button: self._compare_policies,
         }
@@ -182,21 +185,6 @@ class Panel(widgets.Box):
             self.knob_form.show(self._bench.engine.knobs)
             raise
 
-    def _save(self) -> None:
-        self._result.markup = "Saving the run and writing its report …"
-        try:
-            saved = self._bench.save_run()
-        except Exception:
-            self._result.markup = ""
-            raise
-        self._result.markup = f"Saved with its report: <code>{escape(str(saved.folder))}</code>"
-
-    def _side_by_side(self) -> None:
-        table = self._bench.compare()
-        shown = table.to_html(float_format=lambda value: f"{value:,.2f}", na_rep="n/a", border=0)
-        note = "One run each: a difference holds the machine's noise as well."
-        self._result.markup = f'<div class="wb-table">{shown}</div>{note}'
-
     def _compare_policies(self) -> None:
         """Begin, or end what goes on."""
         if self._actions.going("policies"):
@@ -209,24 +197,16 @@ class Panel(widgets.Box):
 
     def _play_policies(self) -> None:
         try:
-            self.policy_form.run(self._bench.compare_policies, lambda: self._stop_comparing)
+            self.policy_form.run(self._bench, lambda: self._stop_comparing)
         except Exception:
             if not self._stop_comparing:
                 raise
 
-    def _copy_code(self) -> None:
-        load = self.load_form.values
-        self._take_form()
-        self.board.copy(self._bench.code(load["scenario"], rate=load["rate"], slo=load["slo"]))
-
-    def _copy_serve(self) -> None:
-        self._take_form()
-        self.board.copy(self._bench.serve_command())
-
-    def _take_form(self) -> None:
+    def _as_shown(self, do: Callable[[], None]) -> None:
         """What is shown is what is meant, also before an engine was started with it."""
         if self.start_form.config is not None and not self.start_form.disabled:
             self._shown_config = self._bench.configure(**self.start_form.config.model_dump())
+        do()
 
     # What is shown.
 
@@ -248,6 +228,7 @@ class Panel(widgets.Box):
         """Make what can be pressed fit what is going on; from any thread, twice a second and at every change."""
         with self._looking:
             self._fit()
+            self._leave_if_alone()
             before, state = self._was, self._bench.engine.state
             self._was = state
             died = state == "failed" and before == "ready" and not self._bench.playing
@@ -255,6 +236,22 @@ class Panel(widgets.Box):
             death = self._bench.engine.death()
             if death is not None:
                 self._log.tell(death)
+
+    def _leave_if_alone(self) -> None:
+        """A dashboard whose page is gone, as with a laptop that is lost, ends its engine and falls silent.
+
+        Jupyter then takes the kernel for idle and culls it.
+        """
+        after = float(os.environ.get(LEAVE_AFTER) or 0)
+        if after and not self._left and time.monotonic() - self.board.heard_s > after:
+            self._left = True
+            self._actions.run("leave", self._leave)
+
+    def _leave(self) -> None:
+        try:
+            self._stop()
+        finally:
+            self.close()
 
     def _fit(self) -> None:
         engine, going = self._bench.engine, self._actions.going

@@ -252,6 +252,9 @@ class FormView {
     this.sent = new Map(); // of a part: the change that the kernel has not heard yet
     this.root = element("div", "wb-form");
     this.root.dataset.lmSuppressShortcuts = "true"; // keys are the form's, not the notebook's
+    this.root.addEventListener("keydown", (event) => {
+      if (!event.ctrlKey && !event.metaKey) event.stopPropagation(); // the notebook would take arrows and Enter
+    });
     el.append(this.root);
   }
 

@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
-from typing import Any
 
 from workbench.config import POLICIES, SLO
-from workbench.errors import InputError
+from workbench.errors import EnvelopeError, InputError
+from workbench.policy_runs import choose
+from workbench.run import Run
+from workbench.session import Workbench
 from workbench.trace import Trace
 from workbench.ui.charts import policy_chart, policy_table
 from workbench.ui.panel.controls import Control
@@ -18,13 +20,15 @@ from workbench.ui.panel.fields import choice
 from workbench.ui.panel.parts import Button, Drawer, Pane, Part, Text, row
 from workbench.ui.static import PAGE_LOOK, show
 from workbench.workload.arrivals import Trace as TraceFile
-from workbench.workload.scenario import Scenario, load_scenario, scenario_names
+from workbench.workload.scenario import Scenario, Setting, load_scenario, scenario_names
 from workbench.workload.stream import plan
 
 COMPARE, STOP = "Compare policies", "Stop comparing"
 _FIRST = "policies"  # the mix that is made for it
 _PREFILL_PER_S, _OUTPUT_PER_S = 400.0, 90.0  # SmolLM2 on one CPU core, measured; only to tell people what they wait for
 _POINTS = 1500  # most rows of all its charts
+_WIDTH = 860  # px of the chart
+_LOOK_S = 0.5
 _NOTE = "One seeded run each: a difference holds the machine's noise as well."
 
 
@@ -102,30 +106,60 @@ class PolicyForm:
         for one in (self.scenario, *self.policies.values()):
             one.disabled = going
 
-    def run(self, compare: Callable[..., Any], stopped: Callable[[], bool]) -> None:
+    def run(self, bench: Workbench, stopped: Callable[[], bool]) -> None:
         """Compare, telling how far it is; takes minutes, so in a thread.
 
         Args:
-            compare: :meth:`workbench.Workbench.compare_policies`.
+            bench: its engine is ready.
             stopped: whether a person ended it.
         """
-        name, chosen, began = self.scenario.value, self.chosen, time.monotonic()
-        slo = load_scenario(name).slo
-        self._progress.text = f"Playing {name} under {len(chosen)} policies …"
+        scenario = load_scenario(self.scenario.value)
+        settings, refused = _settings(scenario, self.chosen, bench)
+        took: list[float] = []
 
-        def follow(*what: Any) -> None:
-            gone = time.monotonic() - began
-            self._progress.text = f"{_minutes(gone)} so far: {_told(what, chosen)}"
+        def follow(setting: Setting, run: Run) -> None:
+            while not run.done:
+                left = _left(took, run.elapsed_s, len(settings))
+                self._progress.text = (
+                    f"{setting.name} ({len(took) + 1} of {len(settings)}), {run.elapsed_s:,.0f} s{left}"
+                )
+                time.sleep(_LOOK_S)
+            took.append(run.elapsed_s)
 
         try:
-            runs = compare(name, chosen, follow=follow)
-            self._progress.text = "Drawing …"
+            runs = bench.compare_policies(scenario, settings=settings, follow=follow)
             with self._known:
-                self._lengths[name] = (time.monotonic() - began) / max(len(chosen), 1)
-            self._result.markup = pictured(_by_policy(runs, chosen), slo)
+                if not stopped():
+                    self._lengths[scenario.name] = sum(took) / max(len(took), 1)
+            if len(runs):
+                self._progress.text = "Drawing …"
+                self._result.markup = pictured(runs.traces, runs.slo, refused | runs.refused)
         finally:
-            self._progress.text = "Stopped." if stopped() else ""
+            self._progress.text = "Stopped: what had ended is shown." if stopped() else ""
             self.look()
+
+
+def _settings(scenario: Scenario, names: Sequence[str], bench: Workbench) -> tuple[list[Setting], dict[str, str]]:
+    """What to play, and why a policy cannot be played on this engine."""
+    settings: list[Setting] = []
+    refused: dict[str, str] = {}
+    for name in names:
+        try:
+            settings += choose(scenario, [name], bench.engine.envelope)
+        except EnvelopeError as why:
+            refused[name] = str(why)
+    if not settings:
+        raise EnvelopeError("policies", ", ".join(names), "one that fits this engine", "; ".join(refused.values()))
+    return settings, refused
+
+
+def _left(took: Sequence[float], gone_s: float, runs: int) -> str:
+    """About how long it goes on; unknown during the first run."""
+    if not took:
+        return ""
+    each = sum(took) / len(took)
+    left = max(each - gone_s, 0.0) + each * (runs - len(took) - 1)
+    return f", about {_minutes(left)} left"
 
 
 def expected_s(scenario: Scenario) -> float | None:
@@ -144,24 +178,14 @@ def expected_s(scenario: Scenario) -> float | None:
     return max(arrival, prompts / _PREFILL_PER_S + outputs / _OUTPUT_PER_S)
 
 
-def pictured(runs: Mapping[str, Trace], slo: SLO) -> str:
-    """Chart and table as markup."""
-    chart = policy_chart(runs, slo, replace(PAGE_LOOK, width=900, height=110, limit=_POINTS))
+def pictured(runs: Mapping[str, Trace], slo: SLO, refused: Mapping[str, str]) -> str:
+    """Chart, table and what was not played, as markup."""
+    chart = policy_chart(runs, slo, replace(PAGE_LOOK, width=_WIDTH, height=110, limit=_POINTS))
     table = policy_table(runs, slo).dropna(axis=1, how="all")
     shown = table.to_html(float_format=lambda value: f"{value:,.2f}", na_rep="n/a", border=0)
-    return f'{show(chart)._repr_html_()}<div class="wb-table">{shown}</div><p>{escape(_NOTE)}</p>'
-
-
-def _by_policy(runs: Any, chosen: Sequence[str]) -> dict[str, Trace]:
-    """Policy → trace, of runs in the order of the policies."""
-    names = [run.meta.get("setting") or policy for run, policy in zip(runs, chosen, strict=False)]
-    return {str(name): run.trace for name, run in zip(names, runs, strict=False)}
-
-
-def _told(what: Sequence[Any], chosen: Sequence[str]) -> str:
-    """Progress in words, from whatever is told."""
-    words = [str(getattr(one, "meta", {}).get("setting") or one) if hasattr(one, "meta") else str(one) for one in what]
-    return " · ".join(words) or f"one of {len(chosen)}"
+    notes = [_NOTE, *(f"{name} was not played: {why}" for name, why in refused.items())]
+    told = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return f'{show(chart)._repr_html_()}<div class="wb-table">{shown}</div>{told}'
 
 
 def _minutes(seconds: float) -> str:

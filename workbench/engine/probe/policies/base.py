@@ -85,11 +85,11 @@ def plan(
 
     try:
         policy.schedule(scheduler, knobs, once)
-        if planned:
-            return planned[0]
-        raise RuntimeError(f"policy {policy.name} did not call the stock schedule")
     except Exception as error:
         if stock_error:
             raise
         failed(error)
-        return planned[0] if planned else stock(False)
+    else:
+        if not planned:
+            failed(RuntimeError(f"policy {policy.name} did not call the stock schedule"))
+    return planned[0] if planned else stock(False)

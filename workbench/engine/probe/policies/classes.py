@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vllm.v1.core.sched.request_queue import RequestQueue
     from vllm.v1.request import Request
 
 VIP, NORMAL, OFFLINE = 0, 1, 2
@@ -28,11 +28,13 @@ class Classes:
             return max(int(request.priority), VIP)
         return NORMAL if request.arrival_time <= self._aged_before else OFFLINE
 
-    def in_order(self, requests: Iterable[Request]) -> list[Request] | None:
-        """Requests by class, those of one class as they were; none if they are in order already."""
-        before = list(requests)
-        classes = [self.of(one) for one in before]
-        return None if classes == sorted(classes) else sorted(before, key=self.of)
+    def sort(self, waiting: RequestQueue) -> None:
+        """Put a queue of vLLM's into the order of the classes, those of one class as they were."""
+        classes = [self.of(one) for one in waiting]
+        if classes != sorted(classes):
+            ordered = sorted(waiting, key=self.of)
+            waiting.clear()
+            waiting.extend(ordered)
 
     def below(self, request: Request, running: list[Request]) -> list[Request]:
         """Which of the running have to yield to a request: the lowest class first, in it the least work done first.
@@ -41,6 +43,7 @@ class Classes:
         could wait for each other for ever. Nobody has to yield to an equal that waits, and a VIP to nobody.
         """
         level = self.of(request)
-        ranked = sorted(reversed(running), key=lambda one: (-self.of(one), one.num_computed_tokens))
+        last_first = running[::-1]
+        ranked = sorted(last_first, key=lambda one: (-self.of(one), one.num_computed_tokens))
         mine = ranked.index(request) if level != VIP and request in running else 0
         return [one for i, one in enumerate(ranked) if self.of(one) > level or i < mine]

@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from vllm.v1.core.sched.interface import PauseState
-from vllm.v1.core.sched.request_queue import RequestQueue, SchedulingPolicy
+from vllm.v1.core.sched.request_queue import SchedulingPolicy
 from vllm.v1.request import RequestStatus
 
 from workbench.engine.probe.policies.base import Policy, StockSchedule
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vllm.v1.core.sched.output import SchedulerOutput
     from vllm.v1.core.sched.scheduler import Scheduler
     from vllm.v1.request import Request
+
 
 class QoS(Policy):
     """Decodes first, then prefill by class, in the tokens, KV blocks and slots that a step has.
@@ -41,13 +42,15 @@ class QoS(Policy):
         use_queues(scheduler, self._before)
 
     def schedule(self, scheduler: Scheduler, knobs: KnobChange, stock: StockSchedule) -> SchedulerOutput:
-        """Promise each request its share of the step, then let vLLM's own schedule() carry it out."""
+        """Promise each request its share of the step, which vLLM's own scheduling then carries out."""
         if scheduler.pause_state != PauseState.UNPAUSED:
             return stock(False)
-        self._scheduler, self._room, self._door = scheduler, Room(scheduler), OFFLINE + 1
+        self._scheduler, self._room = scheduler, Room(scheduler)
+        self._door = OFFLINE + 1  # from this class on nobody is let in
+        self._entered: list[Request] = []
         self._classes = Classes(scheduler.wall(), knobs.aging_s)
         self._class = self._classes.of
-        self._sort(scheduler.waiting)
+        self._classes.sort(scheduler.waiting)
         decodes = [one for one in scheduler.running if not one.is_prefill_chunk]
         if scheduler.scheduler_config.async_scheduling:
             decodes = [one for one in decodes if not ending(one)]
@@ -100,13 +103,14 @@ class QoS(Policy):
         if tokens <= 0:
             return False
         if self._class(request) == VIP:
-            vips = [one for one in self._scheduler.running if self._class(one) == VIP]
+            vips = [one for one in self._scheduler.running if self._class(one) == VIP] + self._entered
             if vips and not room.all_fit([*vips, request]):
                 return False
         if not self._make_room(request, room.admission(request, tokens), 1):
             return False
         room.promise(request, tokens, room.entry(request, tokens))
         room.slots -= 1
+        self._entered.append(request)
         self._scheduler.grants[request.request_id] = tokens
         return True
 
@@ -132,16 +136,10 @@ class QoS(Policy):
     def _below(self, request: Request) -> list[Request]:
         return self._classes.below(request, self._scheduler.running)
 
-    def _sort(self, waiting: RequestQueue) -> None:
-        ordered = self._classes.in_order(waiting)
-        if ordered is not None:
-            waiting.clear()
-            waiting.extend(ordered)
-
     def _close(self) -> None:
         """Let nobody in but those who were promised something; if nobody was, vLLM decides."""
         scheduler, promised = self._scheduler, self._room.promised
-        self._sort(scheduler.waiting)  # those who had to go are at the head of the whole queue
+        self._classes.sort(scheduler.waiting)  # those who had to go are at the head of the whole queue
         if not promised and not any(one.num_in_flight_tokens for one in scheduler.running):
             scheduler.grants.clear()
             scheduler.running.sort(key=self._class)  # vLLM preempts from the end
@@ -150,4 +148,3 @@ class QoS(Policy):
             if ready(request) and request.request_id not in promised:
                 scheduler.grants[request.request_id] = 0  # vLLM's scan of the queue ends here
                 return
-

@@ -31,6 +31,8 @@ class Room:
         self._scheduler, self._pool = scheduler, manager.block_pool
         self._sizes = [one.block_size for one in manager.coordinator.single_type_managers]
         self._ahead = scheduler.num_lookahead_tokens
+        self._single = not scheduler.num_spec_tokens  # a decode is one token
+        self._longest = self._between(0, scheduler.max_model_len)
         self.tokens: int = scheduler.max_num_scheduled_tokens
         self.blocks: int = self._pool.get_num_free_blocks()
         self.slots: int = (
@@ -46,7 +48,7 @@ class Room:
     def fit(self, request: Request, blocks: int) -> int:
         """Tokens that a running request can take with so many blocks more."""
         begin, share = request.num_computed_tokens + self._ahead, blocks // len(self._sizes)
-        return min((-(-begin // size) + share) * size - begin for size in self._sizes)
+        return int(min((-(-begin // size) + share) * size - begin for size in self._sizes))
 
     def entry(self, request: Request, tokens: int) -> int:
         """Blocks that a waiting request takes in its first step, at most: cached blocks count as well."""
@@ -78,7 +80,7 @@ class Room:
         """Whether the pool holds these requests at once, even when each becomes as long as it may."""
         longest = self._scheduler.max_model_len
         need = sum(self._between(0, min(one.num_prompt_tokens + one.max_tokens, longest)) for one in requests)
-        return need < self._pool.num_gpu_blocks  # one block is vLLM's own
+        return need < int(self._pool.num_gpu_blocks)  # one block is vLLM's own
 
     def held(self, request: Request) -> int:
         """Blocks that come free when a running request is preempted, or fewer where others share them."""
@@ -91,9 +93,20 @@ class Room:
         self.blocks -= blocks
 
     def promise_all(self, decodes: list[Request]) -> bool:
-        """Give each of these its next tokens; False, and nothing given, where there is not enough for all."""
+        """Give each of these its next tokens; False, and nothing given, where there is not enough for all.
+
+        This is done in every step, for every request that decodes. While there is much more than they and the longest
+        request could take, a block each is close enough.
+        """
+        groups = len(self._sizes)
+        most = groups * len(decodes)
+        if self._single and len(decodes) <= self.tokens and self.blocks > most + self._longest:
+            self.promised.update(dict.fromkeys([one.request_id for one in decodes], (1, groups)))
+            self.tokens -= len(decodes)
+            self.blocks -= most
+            return True
         promised, all_tokens, all_blocks = {}, 0, 0
-        sizes, ahead = self._sizes, self._ahead  # this is done in every step, for every request that runs
+        sizes, ahead = self._sizes, self._ahead
         for one in decodes:
             computed = one.num_computed_tokens
             tokens = one.num_tokens_with_spec + one.num_output_placeholders - computed

@@ -1,0 +1,263 @@
+"""The simulated engine: vLLM's own scheduler in a child, in virtual time, on hardware that nobody has here."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from workbench.config import Envelope, Knobs
+from workbench.engine import command
+from workbench.engine.probe.compat import check_version
+from workbench.engine.probe.wire import KnobChange
+from workbench.engine.protocol import Label, Progress, State
+from workbench.engine.simulated_config import SimulatedConfig
+from workbench.engine.simulated_facts import compute_facts_of
+from workbench.engine.simulated_play import SimulatedPlay, ask_of
+from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
+from workbench.models import ModelFiles
+from workbench.redact import redact
+from workbench.simulate.hardware_setup import Setup, set_up
+from workbench.simulate.host import Simulator
+from workbench.simulate.memory import Memory
+from workbench.simulate.steptime import StepTime
+from workbench.simulate.tokenizer import write_tokenizer
+from workbench.trace import Sink
+from workbench.workload.request import Workload
+
+
+class SimulatedEngine:
+    """An engine that computes nothing: steps take as long as a model says they would.
+
+    Every play starts with an empty KV pool and an empty prefix cache, so that the same workload makes the same trace.
+
+    Args:
+        config: start-up fields.
+        step_time: in place of the model that the configuration names.
+        memory: in place of what is counted from the model's sizes.
+        blocks: KV blocks, in place of what memory leaves.
+    """
+
+    def __init__(
+        self,
+        config: SimulatedConfig | None = None,
+        *,
+        step_time: StepTime | None = None,
+        memory: Memory | None = None,
+        blocks: int | None = None,
+    ) -> None:
+        self.config = config or SimulatedConfig()
+        self.model: ModelFiles | None = None
+        self.setup: Setup | None = None
+        self.startup_s: float | None = None
+        self.ready_since: float | None = None  # CLOCK_MONOTONIC
+        self._given: dict[str, Any] = {"step_time": step_time, "memory": memory, "blocks": blocks}
+        self._simulator = Simulator()
+        self._state: State = "new"
+        self._knobs, self._revision = self.envelope.defaults, 0
+        self._play: SimulatedPlay | None = None
+        self._folder: Path | None = None
+        self._lock, self._life = threading.RLock(), threading.RLock()
+        self._stopping = threading.Event()
+
+    @property
+    def label(self) -> Label:
+        """Where the numbers come from."""
+        return "simulated"
+
+    @property
+    def state(self) -> State:
+        """What the engine is doing; a ready engine whose child has ended is failed."""
+        if self._state == "ready" and not self._simulator.running:
+            self._state = "failed"
+        return self._state
+
+    @property
+    def envelope(self) -> Envelope:
+        """Bounds of the hot knobs."""
+        return self.config.envelope
+
+    @property
+    def knobs(self) -> Knobs:
+        """Knobs in force, as last set."""
+        return self._knobs
+
+    @property
+    def revision(self) -> int:
+        """Number of the knobs in force; 0 is what the engine started with."""
+        return self._revision
+
+    @property
+    def pid(self) -> int | None:
+        """None: the memory of the process that simulates says nothing about the engine."""
+        return None
+
+    @property
+    def child_pid(self) -> int | None:
+        """Process id of the simulator's child."""
+        return self._simulator.pid
+
+    def log_tail(self) -> tuple[str, ...]:
+        """A simulated engine writes no log."""
+        return ()
+
+    def start(self, progress: Progress | None = None) -> None:
+        """Look up model, GPU and step-time model, and import vLLM's scheduler in a child.
+
+        Raises:
+            InputError: the model, the GPU or a calibration is not there, or the model does not fit.
+            VersionError: the installed vLLM is one that the probe was not tested on.
+            EngineStartError: the child did not come up, or the start was stopped.
+        """
+        with self._lock:
+            if self._state in ("starting", "ready"):
+                raise EngineError(f"engine: got start while {self._state}, expected a stopped engine; stop it first")
+            self._state = "starting"
+            self._stopping.clear()
+        begun = time.monotonic()
+        with self._life:
+            try:
+                self._bring_up(progress)
+                self._go_on()
+            except BaseException:
+                self._shut_down("failed")
+                raise
+            self.ready_since = time.monotonic()
+            self.startup_s = self.ready_since - begun
+            self._state = "ready"
+
+    def stop(self) -> None:
+        """End the child, also in mid-play or mid-start; what was simulated is kept."""
+        self._stopping.set()
+        self._simulator.close()
+        with self._life:
+            self._shut_down("stopped")
+
+    def set_knobs(self, knobs: Knobs) -> int:
+        """Set the hot knobs; in mid-play they take hold at the present virtual time.
+
+        Raises:
+            EnvelopeError: they do not fit what the engine was started with.
+            EngineError: the engine does not run.
+        """
+        self.envelope.check(knobs)
+        with self._lock:
+            self._ready("knobs: got a change")
+            self._revision += 1
+            self._knobs = knobs
+            if self._play is not None and not self._play.done:
+                self._play.set_knobs(self._change())
+            return self._revision
+
+    def reset_prefix_cache(self) -> None:
+        """Nothing to do: every play starts with an empty one.
+
+        Raises:
+            ConfigError: the engine was started without a prefix cache.
+            EngineError: the engine does not run, or a run is going on.
+        """
+        if not self.config.enable_prefix_caching:
+            raise ConfigError(
+                "enable_prefix_caching", False, "True, to have a prefix cache to reset", "set it and start again"
+            )
+        with self._lock:
+            self._ready("prefix cache: got a reset")
+            if self._play is not None and not self._play.done:
+                raise EngineError(
+                    "prefix cache: got a reset in mid-run, expected an engine at rest; wait for the run or stop it"
+                )
+
+    def play(self, workload: Workload, sink: Sink, hold_s: float | None = None) -> SimulatedPlay:
+        """Start to simulate a workload; the clock stands at ``hold_s`` until it is let go.
+
+        Raises:
+            EngineError: the engine does not run, or a play is going on.
+        """
+        with self._lock:
+            setup = self._ready("play: got a workload")
+            if self._play is not None and not self._play.done:
+                raise EngineError(
+                    "play: got a second workload, expected one at a time; wait for the first or cancel it"
+                )
+            tokens = self.config.enable_prefix_caching
+            asks = [ask_of(request, tokens=tokens) for request in workload.requests]
+            job = setup.job(
+                number=self._simulator.number(),
+                requests=asks,
+                knobs=self._change(),
+                concurrency=dict(workload.concurrency),
+                hold_s=hold_s,
+                seed=workload.seed,
+            )
+            play = SimulatedPlay(job.number, asks, self._simulator, sink, tokens=tokens)
+            self._simulator.submit(job, play.hear)
+            self._play = play
+            return play
+
+    def death(self) -> EngineDiedError | None:
+        """The error to raise if the child has ended, else none."""
+        return None if self._simulator.running else EngineDiedError("the simulator's child has ended; start it again")
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for a run's metadata; None is what is not known."""
+        play = self._play
+        mine: dict[str, Any] = {
+            "label": self.label,
+            "engine_pid": None,
+            "serve_command": command.serve_command(self.config, self.model, self._knobs),
+            "startup_s": self.startup_s,
+            "config": self.config.model_dump(mode="json"),
+            "model_origin": self.model.origin if self.model else None,
+            "vllm": self._simulator.vllm,
+            "simulated": self.setup.describe() if self.setup else None,
+            "simulated_facts": play.facts if play is not None and play.done else None,
+            "probe_faults": play.faults if play is not None and play.done else None,
+        }
+        shown: dict[str, Any] = redact(mine)
+        return shown
+
+    def compute_facts(self) -> dict[str, Any]:
+        """What :func:`workbench.compute.compute_facts` says of a live engine: sizes, and the peak of the datasheet."""
+        return compute_facts_of(self.config, self.setup)
+
+    def _bring_up(self, progress: Progress | None) -> None:
+        self._shut_down("starting")
+        self._simulator = Simulator()
+        self._knobs, self._revision, self._play = self.envelope.defaults, 0, None
+        self.setup = set_up(self.config, **self._given)
+        self._folder = Path(tempfile.mkdtemp(prefix="wb-sim-"))
+        self.model = ModelFiles(
+            name=self.config.model,
+            path=self.config.model,
+            tokenizer_path=write_tokenizer(self._folder),
+            load_format="auto",
+            max_positions=self.config.max_model_len,
+            origin="sizes only: nothing is computed, and tokens are made up",
+            config={},
+        )
+        self._go_on()
+        self._simulator.start(progress)
+        check_version(self._simulator.vllm or "")
+
+    def _go_on(self) -> None:
+        """A stop may come at any moment of a start."""
+        if self._stopping.is_set():
+            raise EngineStartError("the start was stopped")
+
+    def _change(self) -> KnobChange:
+        return KnobChange(revision=self._revision, **self._knobs.model_dump())
+
+    def _ready(self, what: str) -> Setup:
+        if self.state != "ready" or self.setup is None:
+            raise EngineError(f"{what} while the engine is {self.state}, expected ready; start it first")
+        return self.setup
+
+    def _shut_down(self, state: State) -> None:
+        self._simulator.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+        self._state = state

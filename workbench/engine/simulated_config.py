@@ -1,0 +1,125 @@
+"""Start-up fields of a simulated engine: those of a live one, and the hardware that nobody has here."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from workbench.config import EngineConfig
+from workbench.errors import ConfigError
+
+Link = Literal["auto", "nvlink", "pcie"]
+StepTimeName = Literal["auto", "calibrated", "roofline", "tables"]
+
+
+class SimulatedConfig(EngineConfig):
+    """Start-up fields of a simulated engine; each flag of ``vllm serve`` means what it means on a live one."""
+
+    engine: Literal["simulated"] = Field("simulated", description="Nothing is computed: steps take modelled time.")
+    model: str = Field(
+        "llama-3.1-70b",
+        description="A model whose sizes come with the workbench (llama-3.1-70b, qwen2.5-72b, deepseek-v3, "
+        "qwen2.5-7b, smollm2-135m), a preset, or a local folder.",
+        json_schema_extra={"flag": "--model", "unit": ""},
+    )
+    gpu: str = Field(
+        "H100",
+        description="Kind of GPU (H100, H200, A100, B200, L40S, RTX 4090), or cpu for this machine's processor.",
+        json_schema_extra={"flag": None, "unit": ""},
+    )
+    count: int | None = Field(
+        None,
+        ge=1,
+        le=64,
+        description="GPUs; none is tensor times pipeline parallel. Alone, it is the tensor parallel size.",
+        json_schema_extra={"flag": None, "unit": "GPUs"},
+    )
+    link: Link = Field(
+        "auto",
+        description="What the GPUs are joined by; auto takes NVLink where the GPU has it.",
+        json_schema_extra={"flag": None, "unit": ""},
+    )
+    step_time: StepTimeName = Field(
+        "auto",
+        description="Step-time model; auto takes a calibration of this model on this machine if there is one, else "
+        "the roofline, which is uncalibrated.",
+        json_schema_extra={"flag": None, "unit": ""},
+    )
+    swap_gib: float | None = Field(
+        None,
+        gt=0,
+        description="Host memory that preempted requests' KV is swapped to, in all; none is recompute, which is all "
+        "that vLLM V1 does. An estimate.",
+        json_schema_extra={"flag": None, "unit": "GiB"},
+    )
+    swap_overlap: bool = Field(
+        False,
+        description="Swap while the step computes; otherwise the step waits.",
+        json_schema_extra={"flag": None, "unit": ""},
+    )
+    kv_blocks: int | None = Field(
+        None,
+        ge=2,
+        description="KV blocks; none is what the GPU's memory leaves.",
+        json_schema_extra={"flag": "--num-gpu-blocks-override", "unit": "blocks"},
+    )
+    max_model_len: int = Field(
+        16384,
+        ge=16,
+        description="Longest prompt plus output of one request; also the largest chunk.",
+        json_schema_extra={"flag": "--max-model-len", "unit": "tokens"},
+    )
+    max_num_seqs: int = Field(
+        256,
+        ge=1,
+        description="Most requests running at once. The hot running cap moves below it.",
+        json_schema_extra={"flag": "--max-num-seqs", "unit": "requests"},
+    )
+    kv_cache_mib: int | None = Field(
+        None,
+        ge=1,
+        description="Size of the KV pool on each GPU; none lets vLLM take what its memory share leaves.",
+        json_schema_extra={"flag": "--kv-cache-memory-bytes", "unit": "MiB"},
+    )
+    enforce_eager: bool = Field(
+        False,
+        description="Skip CUDA graphs, which take memory; step-time models know no other difference.",
+        json_schema_extra={"flag": "--enforce-eager", "unit": ""},
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count_is_tensor_parallel(cls, data: Any) -> Any:
+        """``count=8`` alone means eight GPUs that share each layer."""
+        if isinstance(data, dict) and data.get("count") and data.get("tensor_parallel_size") is None:
+            stages = data.get("pipeline_parallel_size") or 1
+            if isinstance(data["count"], int) and isinstance(stages, int) and not data["count"] % stages:
+                return {**data, "tensor_parallel_size": data["count"] // stages}
+        return data
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        product = self.tensor_parallel_size * self.pipeline_parallel_size
+        if self.count is not None and self.count != product:
+            raise ConfigError(
+                "count, tensor_parallel_size and pipeline_parallel_size",
+                f"{self.count}, {self.tensor_parallel_size} and {self.pipeline_parallel_size}",
+                "as many GPUs as tensor times pipeline parallel",
+                f"set count to {product}, or leave it out",
+            )
+        if self.gpu.strip().lower() == "cpu" and product > 1:
+            raise ConfigError("gpu and count", f"cpu and {product}", "one processor", "leave count out")
+        return self
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs there are."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the next step is planned while one runs; vLLM's default but on CPU and with a pipeline."""
+        if self.async_scheduling is not None:
+            return self.async_scheduling
+        return self.gpu.strip().lower() != "cpu" and self.pipeline_parallel_size == 1
