@@ -197,7 +197,7 @@ def test_policies_are_shown_class_by_class(workbench, compared):
     code, out, err = workbench("policies", "policies", "--policy", "chunked,qos")
     assert code == 0
     rows = [line.split() for line in out.splitlines()]
-    assert ["chunked", "vip", "1", "0.5", "0.5", "100"] in [row[:6] for row in rows]
+    assert ["chunked", "vip", "1", "0.50", "0.50", "100"] in [row[:6] for row in rows]
     assert any(row[:2] == ["qos", "vip"] for row in rows)
     assert "policies, live CPU" in out
     assert "not played: target_gap: target_gap_ms: got '1'" in err[-1]

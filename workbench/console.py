@@ -26,18 +26,18 @@ _SHORT = {
     "stalls": "stalls",
     "peak_activation_mib": "peak MiB",
 }
-_CLASS_COLUMNS = {
-    "requests": "requests",
-    "ttft_p50_s": "TTFT P50 s",
-    "ttft_p99_s": "P99",
-    "gap_p50_ms": "gap P50 ms",
-    "gap_p99_ms": "P99",
-    "gap_max_ms": "max",
-    "stalls": "stalls",
-    "goodput_per_s": "goodput /s",
-    "preemptions": "preempted",
-    "recomputed_tokens": "computed twice",
-    "mfu": "MFU",
+_CLASS_COLUMNS = {  # heading, and digits after the point
+    "requests": ("n", 0),
+    "ttft_p50_s": ("TTFT P50 s", 2),
+    "ttft_p99_s": ("P99", 2),
+    "gap_p50_ms": ("gap P50 ms", 0),
+    "gap_p99_ms": ("P99", 0),
+    "gap_max_ms": ("max", 0),
+    "stalls": ("stalls", 0),
+    "goodput_per_s": ("good/s", 2),
+    "preemptions": ("preempted", 0),
+    "recomputed_tokens": ("recomputed", 0),
+    "mfu": ("MFU", 3),
 }
 
 err = Console(stderr=True)
@@ -103,17 +103,25 @@ def settings_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
 
 def classes_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
     """The table of a comparison of policies: one row a class under each policy, in 120 columns of text."""
-    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
+    table = Table(
+        title=title,
+        title_justify="left",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     table.add_column("policy", no_wrap=True)
     table.add_column("class", no_wrap=True)
-    for heading in _CLASS_COLUMNS.values():
-        table.add_column(heading, justify="right")
+    for heading, _ in _CLASS_COLUMNS.values():
+        table.add_column(heading, justify="right", no_wrap=True)
     before = None
     for row in rows:
         policy = row["policy"]
         if before not in (None, policy):
             table.add_section()
-        figures = (cell(row.get(column)) for column in _CLASS_COLUMNS)
+        figures = (_rounded(row.get(column), digits) for column, (_, digits) in _CLASS_COLUMNS.items())
         table.add_row("" if policy == before else str(policy), str(row["class"]), *figures)
         before = policy
     return table
@@ -127,6 +135,10 @@ def frame_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title
     for row in rows:
         table.add_row(*(cell(row.get(column)) for column in columns))
     return table
+
+
+def _rounded(value: Any, digits: int) -> str:
+    return cell(None) if cell(value) == cell(None) else f"{value:,.{digits}f}"
 
 
 def cell(value: Any) -> str:

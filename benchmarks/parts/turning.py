@@ -56,9 +56,9 @@ def turn(browser: Any, lab: Lab, changes: int, reloads: int = 1) -> dict[str, An
 
     Returns:
         ``knob_visible_p95_s`` (from the change to the frame that shows its rule), ``knob_late_steps_max`` (steps that
-        began after a change and ran without it), ``knob_steps`` (changes that a step ran under), ``lab_s``, ``controls_s``
-        and ``reload_s`` (medians, from the reload to a kernel, to controls, and to four charts with rows),
-        ``reload_max_s``.
+        began after a change and ran without it), ``knob_steps`` (changes that a step ran under), ``lab_s``,
+        ``controls_s`` and ``reload_s`` (medians, from the reload to a kernel, to controls, and to four charts with
+        rows), ``reload_max_s``.
     """
     with Notebook(browser, lab, [_CELL], name="turning") as notebook:
         page = notebook.page

@@ -51,11 +51,16 @@ class Played:
 
     @property
     def trace(self):
-        return Trace(finish({name: pa.concat_tables(some) for name, some in self.parts.items()}), {"label": "simulated"})
+        return Trace(
+            finish({name: pa.concat_tables(some) for name, some in self.parts.items()}), {"label": "simulated"}
+        )
 
     def requests(self, *columns):
         frame = self.trace.requests.set_index("request")
-        return {name: tuple(row[c] for c in columns) if len(columns) > 1 else row[columns[0]] for name, row in frame.iterrows()}
+        return {
+            name: tuple(row[c] for c in columns) if len(columns) > 1 else row[columns[0]]
+            for name, row in frame.iterrows()
+        }
 
     def at(self, name):
         frame = self.trace.tokens

@@ -22,6 +22,7 @@ from workbench.models import ModelFiles
 from workbench.redact import redact
 from workbench.simulate.hardware_setup import Setup, set_up
 from workbench.simulate.host import Simulator
+from workbench.simulate.job import SimJob
 from workbench.simulate.memory import Memory
 from workbench.simulate.steptime import StepTime
 from workbench.simulate.tokenizer import write_tokenizer
@@ -132,6 +133,8 @@ class SimulatedEngine:
     def stop(self) -> None:
         """End the child, also in mid-play or mid-start; what was simulated is kept."""
         self._stopping.set()
+        if self._state == "ready":
+            self._state = "stopping"
         self._simulator.close()
         with self._life:
             self._shut_down("stopped")
@@ -177,25 +180,33 @@ class SimulatedEngine:
             EngineError: the engine does not run, or a play is going on.
         """
         with self._lock:
-            setup = self._ready("play: got a workload")
+            self._ready("play: got a workload")
             if self._play is not None and not self._play.done:
                 raise EngineError(
                     "play: got a second workload, expected one at a time; wait for the first or cancel it"
                 )
+            job = self.job_of(workload, hold_s)
             tokens = self.config.enable_prefix_caching
-            asks = [ask_of(request, tokens=tokens) for request in workload.requests]
-            job = setup.job(
-                number=self._simulator.number(),
-                requests=asks,
-                knobs=self._change(),
-                concurrency=dict(workload.concurrency),
-                hold_s=hold_s,
-                seed=workload.seed,
-            )
-            play = SimulatedPlay(job.number, asks, self._simulator, sink, tokens=tokens)
+            play = SimulatedPlay(job.number, job.requests, self._simulator, sink, tokens=tokens)
             self._simulator.submit(job, play.hear)
             self._play = play
             return play
+
+    def job_of(self, workload: Workload, hold_s: float | None = None) -> SimJob:
+        """What :meth:`play` orders of the child: the workload on this engine, under the knobs in force.
+
+        Raises:
+            EngineError: the engine does not run.
+        """
+        tokens = self.config.enable_prefix_caching
+        return self._ready("job: got a workload").job(
+            number=self._simulator.number(),
+            requests=[ask_of(request, tokens=tokens) for request in workload.requests],
+            knobs=self._change(),
+            concurrency=dict(workload.concurrency),
+            hold_s=hold_s,
+            seed=workload.seed,
+        )
 
     def death(self) -> EngineDiedError | None:
         """The error to raise if the child has ended, else none."""

@@ -142,17 +142,20 @@ class SimulatedPlay:
 
     def _take(self, report: Rows) -> None:
         self.now_s, self.ended, self.output_tokens = report.now_s, report.ended, report.tokens
+        for name, data in report.tables.items():
+            rows = as_rows(unpacked(data))
+            if name == "requests":
+                with self._lock:
+                    for row in rows:
+                        self._unreported.pop(row["request"], None)
+                self.failed += sum(row["status"] == "error" for row in rows)
+            self._put(name, rows)
+
+    def _put(self, table: str, rows: list[dict[str, Any]]) -> None:
         try:
-            for name, data in report.tables.items():
-                rows = as_rows(unpacked(data))
-                if name == "requests":
-                    with self._lock:
-                        for row in rows:
-                            self._unreported.pop(row["request"], None)
-                    self.failed += sum(row["status"] == "error" for row in rows)
-                if rows:
-                    self._sink.rows(name, rows)
-        except WorkbenchError as error:  # of the sink: a disk that is full, say
+            if rows:
+                self._sink.rows(table, rows)
+        except WorkbenchError as error:  # a disk that is full, say
             self.error = self.error or error
         except Exception as error:  # noqa: BLE001  a thread's exception would be seen by nobody
             self.error = self.error or EngineError(f"simulator: {type(error).__name__}: {error}")
@@ -167,8 +170,7 @@ class SimulatedPlay:
             self._over = True
             left, self._unreported = list(self._unreported.values()), {}
         why = str(self.error) if self.error else "added when the play had ended"
-        if left:
-            self._sink.rows("requests", [_unknown(ask, why) for ask in left])
+        self._put("requests", [_unknown(ask, why) for ask in left])
         self._done.set()
         with self._moved:
             self._moved.notify_all()

@@ -34,7 +34,7 @@ _TELL_S = 0.1
 _CLOSE_S = 5.0
 # One thread: vLLM's scheduler uses no more, and idle pools of torch cost memory. A fixed hash seed is not needed, since
 # nothing depends on it; it only makes what could not be foreseen repeatable too.
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "VLLM_LOGGING_LEVEL": "ERROR", "MALLOC_ARENA_MAX": "2"}
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "VLLM_LOGGING_LEVEL": "ERROR", "MALLOC_ARENA_MAX": "2"}
 
 Hear = Callable[[Report], None]
 
@@ -160,7 +160,7 @@ class Simulator:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, **_ENVIRONMENT},
+            env={**os.environ, **ENVIRONMENT},
             start_new_session=True,
         )
         self._child = child

@@ -81,11 +81,11 @@ def test_before_anything_is_measured_nothing_is_zero():
     assert any("150 ms" in kpi["hint"] for kpi in kpis)
 
 
-def test_the_list_of_stalls_is_that_of_the_run_newest_first(trace):
+def test_the_list_of_stalls_is_that_of_the_run_longest_first(trace):
     figures = fed(trace)
     told, whole = figures.stalls(figures.trace(30.0)), metrics.stalls(trace, SLO_)
     assert len(whole) > 2
-    assert [row[0] for row in told["rows"]] == whole["at_s"].tolist()[::-1][:30]
+    assert [row[2] for row in told["rows"]] == sorted(whole["gap_ms"], reverse=True)[:30]
     assert {row[3] for row in told["rows"]} <= set(metrics.CAUSES)
     assert f"prefill {(whole['cause'] == 'prefill').sum()}" in told["text"]
     assert told["text"].endswith(f"explained {(whole['cause'] != 'unknown').mean():.0%}")

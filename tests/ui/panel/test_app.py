@@ -9,6 +9,7 @@ import pytest
 from workbench import Workbench
 from workbench.errors import EngineDiedError, EngineStartError
 from workbench.policy_runs import PolicyRuns
+from workbench.presets import presets
 from workbench.ui.panel.app import LEAVE_AFTER, Panel
 from workbench.ui.panel.controls import Control
 from workbench.ui.panel.parts import Button
@@ -464,3 +465,15 @@ def test_a_panel_is_few_widgets_for_a_page_to_load(bench):
     made = set(ipywidgets.widgets.widget._instances) - before
     panel.close()
     assert len(made) <= 12
+
+
+def test_a_preset_that_needs_hot_knobs_turns_them_once_the_engine_runs(panel, bench):
+    turned = {name: one for name, one in presets().items() if one.changes}
+    assert turned, "thrash lets requests in without room for their whole prompts"
+    name, one = next(iter(turned.items()))
+    panel.start_form.preset.choose(name)
+    bench.engine.config = panel.start_form.config
+    press(panel, "start")
+    assert panel._log.errors == ()
+    print(type(bench.engine), bench.engine.sent, panel.start_form.preset.value, name)
+    assert {field: getattr(bench.engine.knobs, field) for field in one.changes} == dict(one.changes)

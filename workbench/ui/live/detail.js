@@ -132,7 +132,7 @@ class Detail {
   }
 }
 
-// Stalls by cause with the share that is explained; opened, the newest with a button each.
+// Stalls by cause with the share that is explained; opened, the longest with a button each.
 class Stalls {
   constructor(ask) {
     this.ask = ask;

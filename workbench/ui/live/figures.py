@@ -77,7 +77,7 @@ class LiveFigures:
         return Trace(finished, self._meta)
 
     def stalls(self, trace: Trace) -> dict[str, Any]:
-        """The stalls of :meth:`trace`, for the page: ``text``, ``hint``, ``caption``, and ``rows`` of the newest.
+        """The stalls of :meth:`trace`, for the page: ``text``, ``hint``, ``caption``, and ``rows`` of the longest.
 
         A row is when it ended (s), the stream, the gap (ms), the cause, and what exactly. Empty where none is.
         """
@@ -86,15 +86,15 @@ class LiveFigures:
             return {}
         counts = found["cause"].value_counts()
         causes = " · ".join(f"{cause} {counts[cause]:,}" for cause in metrics.CAUSES if cause in counts)
-        newest = found.iloc[::-1].head(_STALLS)
-        columns = (newest[name] for name in ("at_s", "request", "gap_ms", "cause", "detail"))
+        longest = found.sort_values("gap_ms", ascending=False, kind="stable").head(_STALLS)
+        columns = (longest[name] for name in ("at_s", "request", "gap_ms", "cause", "detail"))
         rows = [[float(at), str(who), float(gap), str(cause), str(what or "")]
                 for at, who, gap, cause, what in zip(*columns, strict=True)]  # fmt: skip
         return {
             "text": f"Stalls: {causes} · explained {_share(metrics.explained(found))}",
             "hint": "How many gaps above the promise have each cause; explained: their share with a known cause. "
-            "Press to see the newest.",
-            "caption": f"The newest {len(rows)} of {len(found):,} stalls; requests of the last {self._window_s:,.0f} s",
+            "Press to see the longest.",
+            "caption": f"The longest {len(rows)} of {len(found):,} stalls of the last {self._window_s:,.0f} s",
             "rows": rows,
         }
 

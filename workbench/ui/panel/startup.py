@@ -72,6 +72,12 @@ class StartUpForm:
         """Why the engine cannot be started as shown; none if nothing speaks against it."""
         return self._problem
 
+    @property
+    def changes(self) -> Mapping[str, Any]:
+        """Hot knobs to turn once the engine runs: those of the preset that is shown."""
+        name = self.preset.value
+        return {} if name == _OWN else presets()[name].changes
+
     def values(self) -> dict[str, Any]:
         """Fields that differ from the defaults, as :class:`workbench.Workbench` takes them; unchecked on a problem."""
         if self._config is not None:

@@ -14,10 +14,8 @@ from workbench.engine.probe.wire import Part
 _MEMORY = 0.97  # weight of a step against the next one: some thirty steps count
 _SURE = 6  # steps after which an outlier is called one
 _WORST, _LEAST = 4.0, 0.1  # an error counts at most as so many times the usual one, or as this where that is more
-_CHANGED, _MEMORY_CHANGED = (
-    3,
-    0.5,
-)  # so many outliers in a row are none: the machine has changed, and the past fades fast
+_CHANGED = 3  # so many outliers in a row are none: the machine has changed,
+_MEMORY_CHANGED = 0.5  # and the past fades fast
 _DOUBT = 1e-3  # pull of a share towards nothing, against one step that says otherwise; see _Line
 _ANY = 1 << 30  # tokens: more than any prompt
 
@@ -78,22 +76,14 @@ class StepTime:
     def predict(self, load: Load) -> float | None:
         """Seconds that a step is expected to take; none before the first step of its kind."""
         line, features = self._line(load)
-        return line.predict(features) if line.steps else None
+        return line.predict(features)
 
     def beside(self, decodes: Load) -> float | None:
         """Seconds of a step with prefill, less what its prompt tokens take; none before the first such step."""
-        return self._mixed.predict((1.0, 0, 0, decodes.decodes, decodes.context)) if self._mixed.steps else None
+        return self._mixed.predict((1.0, 0, 0, decodes.decodes, decodes.context))
 
     def room(self, seconds: float, context: int) -> int:
-        """Prompt tokens of one request that fit into ``seconds`` beside what else is in the step.
-
-        Args:
-            seconds: what is left of the step.
-            context: tokens of the request that have KV already.
-
-        Returns:
-            The largest k whose :meth:`cost` is at most ``seconds``.
-        """
+        """The largest k whose :meth:`cost` after ``context`` tokens is at most ``seconds``: prompt tokens that fit."""
         if seconds <= 0:
             return 0
         _, token, pair, _, _ = self._mixed.shares
@@ -105,8 +95,7 @@ class StepTime:
 
     def cost(self, tokens: int, context: int) -> float:
         """Seconds that a chunk adds to a step."""
-        _, token, pair, _, _ = self._mixed.shares
-        return tokens * token + attended(tokens, context) * pair
+        return tokens * self._mixed.shares[1] + attended(tokens, context) * self._mixed.shares[2]
 
     def _line(self, load: Load) -> tuple[_Line, Sequence[float]]:
         if load.prefill:
@@ -117,9 +106,8 @@ class StepTime:
 class _Line:
     """Shares of the features in the time: non-negative least squares of the relative error, over recent steps.
 
-    The relative error, since steps of all sizes are to be right to a few per cent. The normal equations are kept and
-    the past fades from them, so a step costs the same however many there were. An outlier (the machine was busy with
-    something else) counts as the nearest error that is believable; several in a row are a machine that has changed.
+    The normal equations are kept and the past fades from them, so a step costs the same however many there were. An
+    outlier (the machine was busy) counts as the nearest believable error; several in a row mean that it has changed.
 
     Args:
         doubts: of each feature. While the steps cannot tell the features apart, the time is put down to those that are
@@ -131,17 +119,18 @@ class _Line:
         self.steps = 0
         self._normal = np.zeros((len(doubts), len(doubts)))
         self._right = np.zeros(len(doubts))
-        self._weight = 0.0
-        self._strange = 0  # outliers in a row
+        self._weight, self._strange = 0.0, 0  # of the steps so far; outliers in a row
         self._pull = np.diag(_DOUBT * np.array(doubts))
         self._error = _LEAST / _WORST
 
-    def predict(self, features: Sequence[float]) -> float:
+    def predict(self, features: Sequence[float]) -> float | None:
+        if not self.steps:
+            return None
         return sum(share * value for share, value in zip(self.shares, features, strict=True))
 
     def learn(self, features: Sequence[float], seconds: float) -> None:
         memory = _MEMORY
-        if self.steps >= _SURE and (expected := self.predict(features)) > 0:
+        if self.steps >= _SURE and (expected := self.predict(features)):
             error, most = seconds / expected - 1, max(_WORST * self._error, _LEAST)
             self._strange = self._strange + 1 if abs(error) > most else 0
             self._error += 0.05 * (min(abs(error), most) - self._error)
@@ -155,7 +144,7 @@ class _Line:
         self._weight = memory * self._weight + 1
         self.steps += 1
         size = np.sqrt(np.diagonal(self._normal))  # makes the features comparable
-        size[size == 0] = 1.0  # one that was never there
+        size[size == 0] = 1.0  # a feature that was never there
         factor = np.linalg.cholesky(self._normal / np.outer(size, size) + self._pull / self._weight)
         shares, _ = nnls(factor.T, np.linalg.solve(factor, self._right / size))
         self.shares = (shares / size).tolist()

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 _FIRST = 16  # prompt tokens beside decodes before anything is known of such steps
 _RAMP = 2  # largest chunk, against the largest beside decodes so far
-_TRICKLE = 32  # steps: where no prefill fits, the smallest chunk still goes every so often, or it would starve
+_FIRST_WAIT, _LONGEST_WAIT = 4, 32  # steps without room after which a small chunk goes all the same, then twice as many
 _LATE_SHARE = 0.03  # steps that may take longer than predicted and margin
-_MARGIN, _LEAST_MARGIN, _MOST_MARGIN = 0.1, 0.02, 0.5
+_MARGIN, _LEAST_MARGIN, _MOST_MARGIN = 0.1, 0.02, 1.0
+_LEFT = 0.5  # share of what the decodes leave of the target that the margin leaves to prefill, at least
 _MARGIN_STEP = 0.05
 _LOOK_AHEAD = 8  # waiting prompts that are looked at for one step
 
@@ -36,6 +37,8 @@ class TargetGap(Policy):
        the errors are and whatever they come from (Gibbs and Candès, "Adaptive conformal inference under
        distribution shift", 2021).
     4. Beside decodes it begins with a small chunk, and grows to at most twice the largest that it has seen.
+    5. Where nothing fits, a small chunk goes now and then, in ever longer intervals: prefill must not starve, and
+       only steps with prefill show that a machine which was slow is itself again.
     """
 
     name = "target_gap"
@@ -44,7 +47,7 @@ class TargetGap(Policy):
         self._time = StepTime()
         self._margin = _MARGIN
         self._largest = _FIRST // _RAMP
-        self._without = 0  # steps in a row that had no room for prefill
+        self._without, self._wait = 0, _FIRST_WAIT  # steps in a row that had no room for prefill, and how many may
 
     def schedule(self, scheduler: Scheduler, knobs: KnobChange, stock: StockSchedule) -> SchedulerOutput:
         """Put decodes first, and cut the budget to them and the prefill that fits."""
@@ -82,7 +85,8 @@ class TargetGap(Policy):
         beside = self._time.beside(load)
         if beside is None:
             return min(most, _FIRST)
-        left = knobs.target_gap_ms / 1e3 / (1 + self._margin) - beside
+        target = knobs.target_gap_ms / 1e3
+        left = max(target / (1 + self._margin) - beside, _LEFT * (target - beside))
         room, wanted = 0, False
         for request in prompts:
             wanted = True
@@ -95,10 +99,13 @@ class TargetGap(Policy):
             left -= self._time.cost(tokens, context)
             if tokens < rest:
                 break
-        self._without = self._without + 1 if wanted and not room else 0
-        if self._without >= _TRICKLE:
-            self._without = 0
-            return min(most, _FIRST)
+        if room:
+            self._without, self._wait = 0, _FIRST_WAIT
+        elif wanted:
+            self._without += 1
+            if self._without >= self._wait:
+                self._without, self._wait = 0, min(2 * self._wait, _LONGEST_WAIT)
+                return min(most, _FIRST)
         return room
 
 
