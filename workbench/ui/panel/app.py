@@ -147,8 +147,8 @@ class Panel(widgets.Box):
             return
         self._progress = (0.0, "starting")
         try:
-            self._shown_config = self._bench.configure(**config.model_dump())
             changes = self.start_form.changes
+            self._shown_config = self._bench.configure(**config.model_dump())
             self._bench.start(self._tell_progress)
             if changes:
                 self._bench.knobs(**changes)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workbench.config import EngineConfig, parse
+from workbench.engine.dtype import fitted
 from workbench.errors import InputError
 from workbench.models import list_presets
 from workbench.presets import presets
@@ -130,7 +131,8 @@ class StartUpForm:
         except InputError as wrong:
             self._problem = str(wrong)
         self._said.text = self._problem
-        name = next((name for name, config in self._known.items() if config == self._config), _OWN)
+        shown = None if self._config is None else fitted(self._config, "cpu")  # as that of a running engine is
+        name = next((name for name, config in self._known.items() if fitted(config, "cpu") == shown), _OWN)
         self.preset.show(name)
         self.preset.hint = presets()[name].description if name != _OWN else "Fields that are no preset."
 
