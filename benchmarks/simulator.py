@@ -2,9 +2,10 @@
 
 ``wall_s_1000``: 1,000 requests of an Azure-like mix, from play to the last row on disk; the slowest mix's median of
 ``PLAYS`` (3). ``c14_wall_s``: 100 chats of 1K and 10 documents of 64K under four policies, all four together, with the
-child up. ``rss_mib``: the most memory that the child ever had. ``deterministic``: ten random engines (policies, swap,
-prefix cache, closed loops, knob changes) and both loads are equal byte for byte in a second process with another hash
-seed.
+child up. ``child_cpu_s_1000``: what the child computed for such a play, the mean of all, for machines that do other
+things as well. ``rss_mib``: the most memory that the child ever had. ``deterministic``: ten random engines (policies,
+swap, prefix cache, closed loops, knob changes) and both loads are equal byte for byte in a second process with another
+hash seed.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="wb-sim-bench-") as folder:
         say("8 x H100, 1,000 requests")
         engine = _started({})
+        before_s = _cpu_s(engine)
         walls = {
             name: [_wall(engine, mix, Path(folder) / f"{name}{i}") for i in range(plays)] for name, mix in mixes.items()
         }
@@ -46,6 +48,7 @@ def main() -> None:
             "start_s": engine.startup_s,
             "wall_s_1000": max(statistics.median(some) for some in walls.values()),
             "wall_s_1000_by_mix": {name: statistics.median(some) for name, some in walls.items()},
+            "child_cpu_s_1000": (_cpu_s(engine) - before_s) / plays / len(mixes),
             "step_time": engine.setup.label if engine.setup else None,
         }
         peak = _peak_mib(engine)
@@ -78,15 +81,19 @@ def _wall(engine: SimulatedEngine, workload: Workload, folder: Path) -> float:
         play.wait()
         simulated = time.perf_counter() - begun
     seconds = time.perf_counter() - begun
-    say(
-        f"{seconds:.2f} s ({simulated:.2f} s until the last row) for {play.now_s:.0f} virtual s, {play.output_tokens} tokens"
-    )
+    say(f"{seconds:.2f} s ({simulated:.2f} s to the last row): {play.now_s:.0f} virtual s, {play.output_tokens} tokens")
     return seconds
 
 
 def _peak_mib(engine: SimulatedEngine) -> float:
     status = Path(f"/proc/{engine.child_pid}/status").read_text(encoding="ascii")
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def _cpu_s(engine: SimulatedEngine) -> float:
+    """Seconds that the child has computed: what the wall would say on a machine at rest."""
+    stat = Path(f"/proc/{engine.child_pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _deterministic(engine: SimulatedEngine, workloads: list[Workload]) -> bool:

@@ -16,7 +16,7 @@ from workbench.workload.readers import read_trace
 from workbench.workload.request import Request, Workload
 
 REQUESTS = 1000
-TRACE = Path(__file__).resolve().parents[2] / "shared" / "data" / "traces" / "azure_llm_2023_code.csv"
+TRACE = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces" / "azure_llm_2023_code.csv"
 # The conversation service of Azure's 2023 traces has these medians and tails, about; the file itself is not here.
 _PROMPT, _OUTPUT = LogNormal(median=1020, p99=4000, max=14_000), LogNormal(median=130, p99=700, max=1500)
 _RATE = 5.0  # requests a second, of one engine

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.parts.lab import Notebook
 
 SETUP = """
-import threading, time
+import json, threading, time
 import ipywidgets
 from workbench.ui.live.board import Board
 from workbench.ui.live.busy import answer_while_busy

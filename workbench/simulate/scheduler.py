@@ -62,7 +62,7 @@ class _Simulated(_Base):
         """What workers are told of requests that they know: here are no workers."""
         return self._none if self._quick else super()._make_cached_request_data(*args, **kwargs)
 
-    def _reserve_prefill_lookahead(self, request: Request, num_computed_tokens: int, num_new_tokens: int) -> int:
+    def _reserve_prefill_lookahead(self, request: Request, _num_computed_tokens: int, num_new_tokens: int) -> int:
         """As the probe does, without vLLM's own part, which is for drafts that nobody makes here."""
         grants = self.grants
         return min(num_new_tokens, grants.get(request.request_id, num_new_tokens)) if grants else num_new_tokens
@@ -72,7 +72,8 @@ class _Simulated(_Base):
     ) -> tuple[list[int], bool]:
         """Take a token; it ends the request when there are enough, as no token of ours is a stop token."""
         if not self._quick or len(new_token_ids) != 1:
-            return super()._update_request_with_output(request, new_token_ids, is_stale)
+            told: tuple[list[int], bool] = super()._update_request_with_output(request, new_token_ids, is_stale)
+            return told
         output, every = request._output_token_ids, request._all_token_ids
         output.append(new_token_ids[0])
         every.append(new_token_ids[0])
