@@ -69,7 +69,7 @@ _PRESETS = (
         MappingProxyType(
             {
                 "model": "smollm2",
-                "max_model_len": 512,
+                "max_model_len": 1024,
                 "max_num_batched_tokens": 512,
                 "max_num_seqs": 8,
                 "block_size": 32,
