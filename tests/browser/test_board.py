@@ -399,6 +399,10 @@ def test_an_explanation_is_a_box_with_a_mark_on_all_charts(opened, screenshot):
     page.wait_for_function("() => document.querySelectorAll('.wb-band:not([hidden])').length === 4")
     plot, band = page.locator(".wb-plot").first, page.locator(".wb-band").first.bounding_box()
     assert band["width"] == pytest.approx(0.2 * (plot.bounding_box()["width"] - 60), rel=0.1)  # 2 s of 10
+    picture = screenshot(page.locator(".wb-plot").first)
+    points = [x for x in range(picture.width) if pixels(picture.crop((x, 0, x + 1, picture.height)), BLUE)]
+    left = band["x"] - plot.bounding_box()["x"]
+    assert left == pytest.approx(points[0] + 0.4 * (points[-1] - points[0]), abs=4)  # of points from 0 to 5 s
     screenshot(page.locator(".wb-board"))
     notebook.execute("asked = []\nboard.on_ask(asked.append)")
     box.get_by_role("button", name="Step after").press("Enter")

@@ -103,16 +103,22 @@ def explained(panel, screenshot):
     """Stalls by cause with a list, and what stands behind a point, by mouse and by keys."""
     page, box = panel.page, panel.page.locator(".wb-detail")
     page.get_by_label("window", exact=True).select_option(label="2 min")
+    page.wait_for_selector(".wb-kpis div[title*='last 120 s']")  # charts and list are of that window now
     strip = page.locator(".wb-stalls > button")
+    strip.wait_for()
     assert re.match(r"Stalls: prefill \d+.* · explained \d+%", strip.inner_text())
     strip.press("Enter")
-    page.locator(".wb-stalls tbody tr", has_text="dropped-0").first.get_by_role("button").press("Enter")
+    assert strip.get_attribute("aria-expanded") == "true"
+    row = page.locator(".wb-stalls tbody tr", has_text=re.compile(r"prefill of (dropped|document)-\d+")).first
+    row.wait_for()
+    screenshot(page, "stalls")
+    row.get_by_role("button").press("Enter")
     box.get_by_text("Gap of ").wait_for()
     told = box.inner_text()
-    assert "prefill of dropped-0" in told
-    assert "dropped-0 (" in told
-    assert "a prompt of 2,048 tokens" in told
-    screenshot(page, "stalls")
+    behind = re.search(r"prefill of ([a-z]+-\d+)", told)
+    assert behind, told
+    assert re.search(rf"{behind[1]} \(\w+, priority \d\), a prompt of [\d,]+ tokens in \d+ step", told), told
+    screenshot(page, "gap")
     strip.press("Enter")
     box.get_by_role("button", name="Close").click()
 

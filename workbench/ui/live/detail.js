@@ -28,7 +28,7 @@ class Picker {
 
   at(plot, view, event) {
     const box = plot.canvas.getBoundingClientRect();
-    const [left, top] = plot.view.origin();
+    const [left, top] = plot.corner;
     const { t0, t1 } = view.window.apply(view.store.shown.signals);
     const x = event.clientX - box.left - left;
     const y = event.clientY - box.top - top;
@@ -119,7 +119,7 @@ class Detail {
     box.hidden = !there;
     if (!there) return;
     const perS = plot.view.width() / (window.t1 - window.t0);
-    const [left, top] = plot.view.origin();
+    const [left, top] = plot.corner;
     const begin = Math.max(t0 - window.t0, 0) * perS;
     const end = Math.min(t1 - window.t0, window.t1 - window.t0) * perS;
     const indent = Number.parseFloat(plot.canvas.style.marginLeft) || 0;

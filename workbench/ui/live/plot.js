@@ -106,6 +106,13 @@ class Plot {
     await this.view.runAsync();
   }
 
+  // Where the plot begins in its canvas, px.
+  get corner() {
+    const [left, top] = this.view.origin(); // without the padding
+    const pad = this.view.padding();
+    return [left + (pad.left ?? pad), top + (pad.top ?? pad)];
+  }
+
   get margins() {
     const [left] = this.view.origin();
     return [left, this.canvas.firstChild.querySelector("canvas").clientWidth - left - this.view.width()];

@@ -64,7 +64,7 @@ class TimeWindow {
       (event) => {
         if (!event.shiftKey || !plot.view) return; // a plain wheel scrolls the page
         event.preventDefault();
-        const left = plot.canvas.getBoundingClientRect().left + plot.view.origin()[0];
+        const left = plot.canvas.getBoundingClientRect().left + plot.corner[0];
         const share = Math.min(Math.max((event.clientX - left) / plot.view.width(), 0), 1);
         this.zoom((event.deltaY || event.deltaX) < 0 ? ZOOM : 1 / ZOOM, share);
       },
