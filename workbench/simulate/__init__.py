@@ -1,1 +1,5 @@
-"""vLLM's own scheduler without a model, in virtual time. Imports vllm: for child processes and tests only."""
+"""Hardware you lack: vLLM's own scheduler in virtual time, and what its steps would take.
+
+``bare``, ``loop``, ``playing``, ``scheduler`` and ``swap`` load vLLM, for child processes and tests only. Step-time
+models, calibration, memory and floors are plain numbers, for the notebook's kernel too.
+"""

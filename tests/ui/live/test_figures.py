@@ -94,3 +94,11 @@ def test_the_list_of_stalls_is_that_of_the_run_longest_first(trace):
 def test_without_a_stall_there_is_no_list(trace):
     figures = LiveFigures(SLO(gap_ms=1e6), 60.0)
     assert figures.stalls(figures.trace(1.0)) == {}
+
+
+def test_the_first_reading_of_the_clients_lateness_outlives_the_window():
+    """An empty table would say that nobody measured, and make unknown of every stall behind the engine."""
+    figures = LiveFigures(SLO_, window_s=10.0)
+    figures.take("client", [{"t_s": 0.0, "late_s": 0.0}, {"t_s": 1.0, "late_s": 0.02}, {"t_s": 95.0, "late_s": 0.03}])
+    figures.trace(100.0)  # drops what is older than the window
+    assert figures.trace(100.0).client["t_s"].tolist() == [0.0, 95.0]

@@ -71,7 +71,6 @@ class LiveFigures:
         oldest = pc.min(finished["requests"]["planned_s"]).as_py()
         keep_from = begin if oldest is None else min(begin, oldest)
         self._tables["steps"] = self._tables["steps"].filter(pc.field("end_s") >= keep_from)
-        self._tables["client"] = self._tables["client"].filter(pc.field("t_s") >= keep_from)
         late = self._tables["client"]  # its first row says that somebody measures
         self._tables["client"] = pa.concat_tables([late[:1], late[1:].filter(pc.field("t_s") >= keep_from)])
         return Trace(finished, self._meta)
