@@ -9,7 +9,8 @@ from workbench.models.architecture import from_config, named
 from workbench.simulate.presets import device, devices
 from workbench.simulate.steptime import StepShape, StepTime, from_spec
 from workbench.simulate.steptime.bands import Edge
-from workbench.simulate.steptime.roofline import STEP_S, Roofline
+from workbench.simulate.steptime.counted import STEP_S
+from workbench.simulate.steptime.roofline import Roofline
 
 LLAMA = named("llama-3.1-70b")
 EIGHT = Roofline(LLAMA, device("H100"), 8)

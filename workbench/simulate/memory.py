@@ -16,7 +16,7 @@ from workbench.architecture import Architecture
 from workbench.errors import InputError
 from workbench.metrics import MemoryFit
 from workbench.simulate.presets import Device
-from workbench.simulate.steptime.roofline import check_split
+from workbench.simulate.steptime.counted import check_split
 
 Origin = Literal["measured", "estimate"]
 UTILISATION = 0.92  # vLLM's default

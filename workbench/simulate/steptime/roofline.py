@@ -7,14 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 from workbench.architecture import Architecture, Matrix, pairs
-from workbench.errors import InputError
 from workbench.simulate.presets import Device, spread
 from workbench.simulate.steptime import kernels
 from workbench.simulate.steptime.base import Band, Chunk, StepShape
+from workbench.simulate.steptime.counted import STEP_S, Counted
 
-# Sampling, gathering of rows for the logits, handing the step to the workers: what neither the tables nor the products
-# have in them. Assumed, not measured: a calibration replaces it.
-STEP_S = 1e-3
 # MLA's norms, rotations and products with the compressed cache: what its whole module takes beyond the parts counted
 # here, for one token in one layer (aiconfigurator-core 0.12, DeepSeek-V3 on H200).
 _LATENT_S = 35e-6
@@ -27,24 +24,10 @@ _WHOLE = ("router", "q_a", "kv_a")  # small: every GPU has all of it
 _MEMOS = 1 << 16  # token counts remembered; each is a few hundred bytes
 
 
-class Roofline:
-    """Seconds of a step on GPUs that nobody has here; uncalibrated, so it comes with a band.
-
-    Args:
-        architecture: the model.
-        device: one of its GPUs.
-        tp: tensor parallel: so many share each layer.
-        pp: pipeline parallel: so many groups hold a share of the layers each.
-        weight_bytes: of a weight: 2 is bf16, 1 is FP8.
-        kv_bytes: of a number in the KV cache.
-        step_s: what a step costs beside its kernels, s.
-
-    Raises:
-        InputError: heads or layers cannot be shared out so.
-    """
+class Roofline(Counted):
+    """Seconds of a step on GPUs that nobody has here; it comes with a band. Arguments are those of :class:`Counted`."""
 
     name = "roofline"
-    calibrated = False
 
     def __init__(
         self,
@@ -57,9 +40,7 @@ class Roofline:
         kv_bytes: float = 2,
         step_s: float = STEP_S,
     ) -> None:
-        check_split(architecture, tp, pp)
-        self.architecture, self.device, self.tp, self.pp = architecture, device, tp, pp
-        self.weight_bytes, self.kv_bytes, self.step_s = weight_bytes, kv_bytes, step_s
+        super().__init__(architecture, device, tp, pp, weight_bytes=weight_bytes, kv_bytes=kv_bytes, step_s=step_s)
         a = architecture
         self._heads = a.heads // tp
         latent = a.kv_rank > 0
@@ -90,14 +71,6 @@ class Roofline:
             + self.attention_s(step)
             + self.step_s
         )
-
-    def interval(self, step: StepShape) -> float:
-        """Until the first stage can take the next step: the time of one stage; all of it without a pipeline."""
-        return self.seconds(step) / self.pp
-
-    def outside(self, step: StepShape) -> str:  # noqa: ARG002  it was fitted to no steps
-        """Nothing: it was not fitted to steps."""
-        return ""
 
     def band(self, step: StepShape) -> Band:
         """With the best and the worst that kernels reach on any GPU that was measured, and the model's own error."""
@@ -204,32 +177,6 @@ class Roofline:
             "stages": self.pp,
         }
 
-    def spec(self) -> dict[str, Any]:
-        """Plain data to make it again."""
-        return {
-            "kind": self.name,
-            "architecture": self.architecture.as_dict(),
-            "device": self.device.as_dict(),
-            "tp": self.tp,
-            "pp": self.pp,
-            "weight_bytes": self.weight_bytes,
-            "kv_bytes": self.kv_bytes,
-            "step_s": self.step_s,
-        }
-
-    @classmethod
-    def from_spec(cls, spec: dict[str, Any]) -> Roofline:
-        """Make it from what :meth:`spec` gave."""
-        return cls(
-            Architecture.from_dict(spec["architecture"]),
-            Device.from_dict(spec["device"]),
-            spec["tp"],
-            spec["pp"],
-            weight_bytes=spec["weight_bytes"],
-            kv_bytes=spec["kv_bytes"],
-            step_s=spec["step_s"],
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class _Product:
@@ -272,21 +219,3 @@ class _Product:
         touched = max(round(self.experts * (1 - (1 - self.used / self.experts) ** tokens)), 1)
         rows = -(-tokens * self.used // touched)
         return self.count * kernels.product_s(device, rows, self.inputs, self.outputs, weight_bytes, touched)
-
-
-def check_split(architecture: Architecture, tp: int, pp: int) -> None:
-    """Whether the model can be shared out over ``tp x pp`` GPUs.
-
-    Raises:
-        InputError: query heads do not divide, or there are fewer layers than stages.
-    """
-    heads = architecture.heads
-    if tp < 1 or heads % tp:
-        fits = ", ".join(str(n) for n in (1, 2, 4, 8, 16) if not heads % n)
-        raise InputError(
-            "tensor parallel", tp, f"a number that divides the {heads} heads of {architecture.name}", f"take {fits}"
-        )
-    if pp < 1 or pp > architecture.layers:
-        raise InputError(
-            "pipeline parallel", pp, f"1 to {architecture.layers} stages, the layers of {architecture.name}", "take 1"
-        )

@@ -19,7 +19,7 @@ from workbench.architecture import Architecture
 from workbench.errors import InputError
 from workbench.simulate.presets import Device
 from workbench.simulate.steptime.base import Band, Chunk, StepShape
-from workbench.simulate.steptime.roofline import STEP_S, check_split
+from workbench.simulate.steptime.counted import STEP_S, Counted
 
 PACKAGE = "aiconfigurator-core"
 _SYSTEMS = {
@@ -34,24 +34,14 @@ ERROR = 0.15
 _MEMOS = 1 << 16
 
 
-class Tables:
-    """Seconds of a step by measured kernels of another machine of that kind; uncalibrated for the one at hand.
-
-    Args:
-        architecture: the model.
-        device: one of its GPUs; one of those that there are tables of.
-        tp: tensor parallel.
-        pp: pipeline parallel.
-        weight_bytes: of a weight: 2 is bf16, 1 is FP8.
-        kv_bytes: of a number in the KV cache.
-        step_s: what a step costs beside its kernels, s.
+class Tables(Counted):
+    """Seconds of a step by kernels measured on another machine of that kind. Arguments are those of :class:`Counted`.
 
     Raises:
         InputError: the package is missing, or has no tables of this GPU or kind of model.
     """
 
     name = "tables"
-    calibrated = False
 
     def __init__(
         self,
@@ -64,9 +54,7 @@ class Tables:
         kv_bytes: float = 2,
         step_s: float = STEP_S,
     ) -> None:
-        check_split(architecture, tp, pp)
-        self.architecture, self.device, self.tp, self.pp = architecture, device, tp, pp
-        self.weight_bytes, self.kv_bytes, self.step_s = weight_bytes, kv_bytes, step_s
+        super().__init__(architecture, device, tp, pp, weight_bytes=weight_bytes, kv_bytes=kv_bytes, step_s=step_s)
         self._engine = _compile(architecture, device, tp, pp, weight_bytes, kv_bytes)
         context, generation = self._engine.run_static_per_op(batch_size=1, isl=64, osl=2)
         self._prompt, self._decode = _Places.of(context), _Places.of(generation)
@@ -89,14 +77,6 @@ class Tables:
                 self._engine.evaluate_generation_ops(self._decode.attention, batch_size=step.decodes, s=seen)
             )
         return total
-
-    def interval(self, step: StepShape) -> float:
-        """Until the first stage can take the next step."""
-        return self.seconds(step) / self.pp
-
-    def outside(self, step: StepShape) -> str:  # noqa: ARG002  it was fitted to no steps
-        """Nothing: it was not fitted to steps."""
-        return ""
 
     def band(self, step: StepShape) -> Band:
         """With what interpolation between measured kernels may be off by."""
@@ -132,32 +112,6 @@ class Tables:
             "error_pct": None,
             "stages": self.pp,
         }
-
-    def spec(self) -> dict[str, Any]:
-        """Plain data to make it again."""
-        return {
-            "kind": self.name,
-            "architecture": self.architecture.as_dict(),
-            "device": self.device.as_dict(),
-            "tp": self.tp,
-            "pp": self.pp,
-            "weight_bytes": self.weight_bytes,
-            "kv_bytes": self.kv_bytes,
-            "step_s": self.step_s,
-        }
-
-    @classmethod
-    def from_spec(cls, spec: dict[str, Any]) -> Tables:
-        """Make it from what :meth:`spec` gave."""
-        return cls(
-            Architecture.from_dict(spec["architecture"]),
-            Device.from_dict(spec["device"]),
-            spec["tp"],
-            spec["pp"],
-            weight_bytes=spec["weight_bytes"],
-            kv_bytes=spec["kv_bytes"],
-            step_s=spec["step_s"],
-        )
 
 
 class _Places:
