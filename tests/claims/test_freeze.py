@@ -35,10 +35,10 @@ def test_on_a_gpu_at_full_length_nothing_is_left_untested(make):
 
 
 def test_the_article_cannot_mean_one_model_with_both_figures(make):
-    # 2 * 70.6e9 * 32768 + 2 * 80 * 8192 * 32768^2 = 4.63e15 + 1.41e15 FLOP; four H100s do 3.956e15 a second.
+    # 2 * 68.45e9 weights * 32768 + 4 * 8192 * 80 * 32768 * 32769 / 2 = 4.49e15 + 1.41e15 FLOP; four H100s do 3.958e15.
     arithmetic = freeze(make([4000], [2.5])).arithmetic
-    assert "6.0e+15 FLOP, 1.5 s at the full peak of 4 H100s" in arithmetic
-    assert "3 s is 51% of that peak, 600 ms would be 254%: 600 ms is impossible and 3 s is not" in arithmetic
+    assert "5.9e+15 FLOP, 1.5 s at the full peak of 4 H100 SXMs" in arithmetic
+    assert "3 s is 50% of that peak, 600 ms would be 248%: 600 ms is impossible and 3 s is not" in arithmetic
     assert "cannot both be of this model" in arithmetic
 
 

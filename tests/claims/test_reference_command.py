@@ -14,8 +14,8 @@ def test_holds_when_all_six_come_back():
     verdict = reference_command(preset("article").config, RIGHT, "resolved by vLLM")
     assert verdict.outcome == "holds"
     assert verdict.sentence == "6 of 6 values stand in the command and are what vLLM resolves it to."
-    # 4 * 0.9 * 80 GB - 141.2 GB = 146.8 GB; 2 * 2 * 80 * 1024 bytes a token
-    assert "at most 447,998 tokens of KV" in verdict.arithmetic
+    # 4 * 0.9 * 80 GB - 2 * 70,553,706,496 B = 146.9 GB; 2 * 2 * 80 * 1024 bytes a token
+    assert "at most 448,281 tokens of KV" in verdict.arithmetic
     assert "13.7 prompts of full length" in verdict.arithmetic
 
 
@@ -36,7 +36,7 @@ def test_does_not_hold_when_none_is_there():
     verdict = reference_command(config, {}, "x")
     assert verdict.outcome == "does not hold here"
     assert "0 of 6" in verdict.sentence
-    assert "do not fit on 1 H100s" in verdict.arithmetic
+    assert "do not fit on 1 H100 SXMs" in verdict.arithmetic
 
 
 @pytest.mark.live

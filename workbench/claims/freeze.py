@@ -37,7 +37,7 @@ def freeze(run: Measured) -> Verdict:
         outcome = "holds"
     elif 2 * frozen >= every:
         outcome = "holds in part"
-    flop, peak = LLAMA_70B.prefill_flop(_TOKENS), _GPUS * H100.flops
+    flop, peak = float(LLAMA_70B.flops(_TOKENS, 0, 1)), _GPUS * H100.flops.value
     untested = [] if long.tokens >= _TOKENS else [f"a prompt of {_TOKENS:,} tokens"]
     if not on_gpu([run]):
         untested.append("how long it lasts on a GPU")
