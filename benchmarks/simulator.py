@@ -19,12 +19,12 @@ from typing import Any
 
 from benchmarks.parts.simulated_loads import C14_POLICIES, azure, chats_and_documents, random_job
 from benchmarks.parts.stats import answer, say
-from workbench.engine.simulated import SimulatedEngine
-from workbench.engine.simulated_config import SimulatedConfig
 from workbench.frozen import parse
 from workbench.simulate import host
+from workbench.simulate.engine import SimulatedEngine
 from workbench.simulate.host import Simulator
 from workbench.simulate.outcome import play_job
+from workbench.simulated_config import SimulatedConfig
 from workbench.store import RunWriter
 from workbench.workload.request import Workload
 

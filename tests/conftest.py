@@ -31,6 +31,13 @@ class FakePlaying:
     def add(self, request):
         self.added.append(request)
 
+    @property
+    def now_s(self):
+        return time.monotonic() - self.zero
+
+    def reach(self, at_s):
+        return not self.over.wait(max(0.0, at_s - self.now_s))
+
     def release(self):
         self.released = True
 
@@ -59,6 +66,10 @@ class FakeEngine:
         self.playing = FakePlaying()
         self.knobs = Knobs(budget=64, max_running=8)
         self.sent = []
+
+    @property
+    def keeps_cache(self):
+        return bool(self.config and self.config.enable_prefix_caching)
 
     @property
     def envelope(self):
@@ -92,6 +103,9 @@ class FakeEngine:
 
     def describe(self):
         return {"engine_pid": 1}
+
+    def compute_facts(self):
+        return {"peak": None, "state": self.state}
 
 
 class FakeDrops:

@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from workbench import Workbench
-from workbench.config import SLO
+from workbench.config import SLO, EngineConfig
 from workbench.errors import ConfigError, EngineError, EngineStartError, StoreError
 from workbench.workload.request import Workload
 
@@ -188,19 +188,25 @@ def test_what_is_known_of_model_and_machine_stands_in_each_run(ready):
 
 
 def test_compute_facts_are_found_once_the_engine_is_up(tmp_path, fake_engine, monkeypatch):
-    bench, asked = Workbench(runs=tmp_path, tensor_parallel_size=2), []
+    bench = Workbench(runs=tmp_path)
     bench.engine = fake_engine(config=bench.config)
     bench.engine.state = "new"
-    monkeypatch.setattr("workbench.session.installed_device", lambda _: "cpu")
-    monkeypatch.setattr(bench._memory, "engine_is_up", lambda _before: None)
+    assert bench.start()._compute == {"peak": None, "state": "ready"}
 
-    def facts(model, label, *, devices):
-        asked.append((bench.engine.state, model, label, devices))
-        return {"peak": None}
 
-    monkeypatch.setattr("workbench.session.compute_facts", facts)
-    assert bench.start()._compute == {"peak": None}
-    assert asked == [("ready", None, "live CPU", 2)]
+def test_the_field_engine_tells_the_two_kinds_apart(tmp_path):
+    bench = Workbench(engine="simulated", gpu="A100", count=4, runs=tmp_path)
+    assert (bench.config.model, bench.config.gpu, bench.config.tensor_parallel_size) == ("llama-3.1-70b", "A100", 4)
+    assert bench.engine.label == "simulated"
+    assert bench.configure(gpu="H100").gpu == "H100"
+    live = bench.configure(engine="live", model="smollm2", tensor_parallel_size=1)
+    assert (type(live), live.max_model_len, bench.engine.label) == (EngineConfig, 16384, "live CPU")
+    assert bench.configure(engine="simulated", gpu="L40S").max_model_len == 16384
+    assert Workbench(runs=tmp_path).config.model == "smollm2"
+    with pytest.raises(ConfigError, match="engine: got 'both', expected live or simulated"):
+        Workbench(engine="both")
+    with pytest.raises(ConfigError, match="gpu: got 'gpu', expected a known field"):
+        Workbench(gpu="H100")
 
 
 def test_the_current_workbench_is_the_one_that_was_started_last(tmp_path, fake_engine):

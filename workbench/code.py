@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.config import SLO, EngineConfig, Frozen, Knobs
 from workbench.redact import arguments
+from workbench.simulated_config import SimulatedConfig
 
 _LINE = 88  # Black's
 
@@ -30,6 +31,10 @@ def as_code(
     """
     config = hide_keys(config)
     start_up = config.model_dump(exclude_defaults=True)
+    if isinstance(config, SimulatedConfig):
+        start_up = {"engine": config.engine, "model": config.model, "gpu": config.gpu} | start_up
+        if config.count is not None:  # which says it already
+            start_up.pop("tensor_parallel_size", None)
     arguments = [f"{name}={_literal(value)}" for name, value in start_up.items()]
     if slo is not None:
         arguments.append(f"slo=SLO({', '.join(_changes(slo, SLO()))})")

@@ -14,11 +14,14 @@ from workbench.errors import EngineError, InputError
 from workbench.machine import machine_facts, package_versions
 from workbench.policy_runs import Follow, PolicyRuns
 from workbench.run import Change, Run
+from workbench.simulate.engine import SimulatedEngine
 from workbench.store import new_run_folder
 from workbench.telemetry import EngineMemory
 from workbench.workload.drops import Drops
 from workbench.workload.request import Request, Workload
 from workbench.workload.scenario import Scenario, Setting, build_workload, load_scenario
+
+AnyEngine = LiveEngine | SimulatedEngine
 
 
 class Plays:
@@ -35,7 +38,7 @@ class Plays:
         compared: what :meth:`compare_policies` has played, also when it was interrupted.
     """
 
-    def __init__(self, engine: LiveEngine, root: Path | None, slo: SLO) -> None:
+    def __init__(self, engine: AnyEngine, root: Path | None, slo: SLO) -> None:
         self.engine, self.slo = engine, slo
         self.compared: PolicyRuns | None = None
         self._root = root
@@ -91,7 +94,7 @@ class Plays:
         if rate is not None:
             scenario = scenario.at_rate(rate)
         if salt is None:
-            salt = next(self._plays) if self.engine.config.enable_prefix_caching else 0
+            salt = next(self._plays) if self.engine.keeps_cache else 0
         workload = self._workload(scenario, seed, salt)
         changes = self._prepare(scenario, setting)
         facts = {
@@ -236,9 +239,9 @@ class Plays:
             **({"compute": self._compute} if self._compute else {}),
             **facts,
         }
-        self._run = Run(
-            self.engine, workload, folder, meta, sources=self._memory.sources(self.engine.pid or 0), changes=changes
-        )
+        pid = self.engine.pid
+        sources = self._memory.sources(pid) if pid is not None else []  # a simulated engine has no memory to look at
+        self._run = Run(self.engine, workload, folder, meta, sources=sources, changes=changes)
         return self._run
 
     def _workload(self, scenario: Scenario, seed: int | None, salt: int) -> Workload:

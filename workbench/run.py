@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -182,7 +181,7 @@ class Run(RecordedRun):
         self._cancelled = False
         self._ended: dict[str, Any] = {}  # metadata known only at the end
         self._done = threading.Event()
-        self._ended_at: float | None = None
+        self._ended_s: float | None = None
         # Before anything is sent: after a crash, what was planned is known even of requests that never ended.
         self.rows("requests", [_planned(request) for request in workload.requests])
         try:
@@ -194,7 +193,6 @@ class Run(RecordedRun):
         zero = self._playing.zero
         self._sampler = Sampler(sources, self, zero=zero, hz=_SAMPLES_HZ)
         self._engine, self._begun = engine, meta
-        self._over = threading.Event()
         if changes:
             threading.Thread(target=self._make, args=[changes], name=f"changes {folder.name}", daemon=True).start()
         self._sampler.start()
@@ -224,8 +222,8 @@ class Run(RecordedRun):
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since its zero, or until its end."""
-        return (self._ended_at or time.monotonic()) - self._playing.zero
+        """Seconds since its zero, or until its end; virtual ones of a simulation."""
+        return self._playing.now_s if self._ended_s is None else self._ended_s
 
     @property
     def engine_facts(self) -> Mapping[str, Any]:
@@ -272,7 +270,7 @@ class Run(RecordedRun):
         with self._keeping_errors():
             try:
                 for change in sorted(changes, key=lambda change: change.at_s):
-                    if self._over.wait(self._playing.zero + change.at_s - time.monotonic()):
+                    if not self._playing.reach(change.at_s):
                         return
                     change.do()
             finally:
@@ -283,8 +281,7 @@ class Run(RecordedRun):
         with self._keeping_errors():
             self._playing.wait()
         with self._keeping_errors():
-            self._over.set()
-            self._ended_at = time.monotonic()
+            self._ended_s = self._playing.now_s
             self._sampler.stop()
             # An engine that died says less of itself than it did at the start.
             now = {name: value for name, value in self._engine.describe().items() if value is not None}

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pandas as pd
 
 from workbench import code, handover
-from workbench.compute import compute_facts
 from workbench.config import SLO, EngineConfig, Knobs, parse
-from workbench.engine.command import installed_device, serve_command
+from workbench.engine.command import serve_command
 from workbench.engine.live import LiveEngine
-from workbench.engine.probe.compat import installed_vllm
 from workbench.engine.protocol import Progress
 from workbench.errors import EngineError, EngineStartError, EnvelopeError, WorkbenchError
-from workbench.plays import Plays
+from workbench.plays import AnyEngine, Plays
 from workbench.run import RecordedRun, Run
+from workbench.simulate.engine import SimulatedEngine
+from workbench.simulated_config import SimulatedConfig, engine_config
 from workbench.store import prepare_root
 from workbench.workload.drops import Drops
 from workbench.workload.scenario import Scenario, load_scenario
@@ -32,10 +32,11 @@ class Workbench(Plays):
     """One engine to turn the knobs of.
 
     Args:
-        model: preset, folder or hub id.
+        model: preset, folder or hub id; by default smollm2, and llama-3.1-70b where the engine is simulated.
         runs: folder that runs are recorded in; by default ``WORKBENCH_RUNS`` or ``runs``.
         slo: latency promise; a scenario brings its own.
-        **start_up: any other field of :class:`workbench.config.EngineConfig`.
+        **start_up: any other field of :class:`workbench.config.EngineConfig`; with ``engine="simulated"`` of
+            :class:`workbench.simulated_config.SimulatedConfig`, such as ``gpu="H100", count=8``.
 
     Raises:
         ConfigError: a field is wrong, or two clash.
@@ -44,10 +45,10 @@ class Workbench(Plays):
     _latest: ClassVar[weakref.ref[Workbench] | None] = None
 
     def __init__(
-        self, model: str = "smollm2", *, runs: Path | str | None = None, slo: SLO | None = None, **start_up: Any
+        self, model: str | None = None, *, runs: Path | str | None = None, slo: SLO | None = None, **start_up: Any
     ) -> None:
-        engine = LiveEngine(parse(EngineConfig, {"model": model, **start_up}))
-        super().__init__(engine, Path(runs) if runs is not None else None, slo or SLO())
+        fields = start_up if model is None else {"model": model, **start_up}
+        super().__init__(_engine(engine_config(fields)), Path(runs) if runs is not None else None, slo or SLO())
         self._stops = 0
 
     @classmethod
@@ -92,13 +93,17 @@ class Workbench(Plays):
         """Change start-up fields while no engine runs; the next start uses them.
 
         Args:
-            **start_up: fields of :class:`workbench.config.EngineConfig`; what is left out stays as it is.
+            **start_up: fields as for the constructor; what is left out stays as it is. With ``engine`` changed, the
+                fields that both kinds of engine have.
 
         Raises:
             ConfigError: a field is wrong, or two clash.
             EngineError: an engine runs.
         """
-        engine = LiveEngine(parse(EngineConfig, self.config.model_dump() | start_up))
+        before = self.config.model_dump()
+        if start_up.get("engine", "live") != before.get("engine", "live") and "engine" in start_up:
+            before = {name: before[name] for name in EngineConfig.model_fields}
+        engine = _engine(engine_config(before | start_up))
         if engine.config != self.config:
             if self.engine.state in ("starting", "ready", "stopping"):
                 raise EngineError(
@@ -124,14 +129,12 @@ class Workbench(Plays):
             return self
         stops = self._stops
         prepare_root(self._root)  # a full disk should not cost an engine start
-        before = self._memory.look_before() if installed_device(installed_vllm()) == "cuda" else None
+        before = self._memory.look_before() if self.engine.label == "live GPU" else None
         if self._stops != stops:
             raise EngineStartError("the start was stopped")
         self.engine.start(progress)
         self._memory.engine_is_up(before)
-        config = self.config
-        devices = config.tensor_parallel_size * config.pipeline_parallel_size
-        self._compute = compute_facts(self.engine.model, self.engine.label, devices=devices)
+        self._compute = self.engine.compute_facts()
         if self.engine.model is not None and self.engine.model.tokenizer_path is not None:
             self._drops = Drops(self.engine.model.tokenizer_path, self.config.max_model_len)
         return self
@@ -218,3 +221,8 @@ class Workbench(Plays):
         if self._run is None:
             raise EngineError(f"{what}: got no run, expected one that was played; run a load first")
         return self._run
+
+
+def _engine(config: EngineConfig) -> AnyEngine:
+    """The engine that a configuration is for."""
+    return SimulatedEngine(config) if isinstance(config, SimulatedConfig) else LiveEngine(config)

@@ -3,7 +3,6 @@
 import pytest
 
 from workbench.engine.probe.wire import Part
-from workbench.engine.simulated_config import SimulatedConfig
 from workbench.errors import ConfigError, InputError, ModelError
 from workbench.frozen import parse
 from workbench.models.architecture import named
@@ -11,6 +10,7 @@ from workbench.simulate import hardware_setup, step_times
 from workbench.simulate.hardware_setup import activation_of, set_up
 from workbench.simulate.job import KnobChange
 from workbench.simulate.presets import device
+from workbench.simulated_config import SimulatedConfig
 
 H100 = {"gpu": "H100", "count": 8}
 

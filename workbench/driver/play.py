@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -62,6 +63,15 @@ class Play:
             self._names.add(item.request)
             self._unreported[item.request] = item
             self._send(Add(self._number, item))
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since its zero."""
+        return time.monotonic() - self.zero
+
+    def reach(self, at_s: float) -> bool:
+        """Wait until ``at_s`` seconds after its zero; false if all requests have ended before."""
+        return not self._done.wait(max(0.0, at_s - self.now_s))
 
     def release(self) -> None:
         """Send the requests that were held; see :meth:`workbench.engine.protocol.Engine.play`."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workbench.compute import compute_facts
 from workbench.config import EngineConfig, Envelope, Knobs
 from workbench.driver.host import DriverProcess, Play
 from workbench.engine import command, failures, prefix_cache
@@ -104,6 +105,11 @@ class LiveEngine:
     def pid(self) -> int | None:
         """Process id of the API server."""
         return self._process.pid if self._process else None
+
+    @property
+    def keeps_cache(self) -> bool:
+        """Whether a run may find KV blocks of the run before."""
+        return self.config.enable_prefix_caching
 
     def log_tail(self) -> tuple[str, ...]:
         """The last useful lines of the engine's log."""
@@ -221,6 +227,11 @@ class LiveEngine:
         }
         shown: dict[str, Any] = redact(mine | facts_of(self._collector))  # extra_args may hold a key; this goes to disk
         return shown
+
+    def compute_facts(self) -> dict[str, Any]:
+        """Sizes of the model and peak of the machine, see :func:`workbench.compute.compute_facts`."""
+        devices = self.config.tensor_parallel_size * self.config.pipeline_parallel_size
+        return compute_facts(self.model, self.label, devices=devices)
 
     def _ready(self, what: str) -> _Parts:
         """The parts of an engine that is ready, for something that was asked of it."""

@@ -21,11 +21,21 @@ class Playing(Protocol):
     def zero(self) -> float:
         """The run's zero, in seconds of CLOCK_MONOTONIC."""
 
+    @property
+    def now_s(self) -> float:
+        """Where its clock is, in seconds from its zero; a simulation's is virtual."""
+
     def add(self, request: Request) -> None:
         """Play one more request, now (its arrival is taken as the present moment)."""
 
+    def reach(self, at_s: float) -> bool:
+        """Wait until its clock is at ``at_s``; false if the play is over before.
+
+        The clock of a simulation stands there until the next call of this or of :meth:`release`.
+        """
+
     def release(self) -> None:
-        """Send the requests that were held."""
+        """Send the requests that were held; let a clock that stands go on."""
 
     def cancel(self) -> None:
         """End all requests of the play; what was measured stays."""

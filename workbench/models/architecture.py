@@ -11,7 +11,7 @@ from typing import Any
 from workbench.architecture import Architecture
 from workbench.errors import ModelError
 
-__all__ = ["FAMILIES", "Architecture", "from_config", "known_models", "named"]
+__all__ = ["FAMILIES", "Architecture", "from_config", "hub_id", "known_models", "named"]
 
 # Decoder-only, gated MLP, standard or latent attention. Others (state spaces, linear attention, plain MLPs, encoders)
 # would be counted wrong, and a wrong MFU is worse than none.
@@ -64,6 +64,12 @@ def named(name: str) -> Architecture:
         raise ModelError("model", name, f"one of {', '.join(names)}", fix)
     facts = json.loads((_folder() / f"{wanted}.json").read_bytes())
     return from_config(facts["config"], facts["name"])
+
+
+def hub_id(name: str) -> str | None:
+    """What ``vllm serve`` calls one of :func:`known_models`; none for any other name."""
+    path = _folder() / f"{name.strip().lower()}.json"
+    return str(json.loads(path.read_bytes())["hub"]) if path.stem in known_models() else None
 
 
 def _folder() -> Path:

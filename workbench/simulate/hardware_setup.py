@@ -12,7 +12,6 @@ from typing import Any
 
 from workbench import hardware
 from workbench.architecture import Architecture
-from workbench.engine.simulated_config import SimulatedConfig
 from workbench.errors import ConfigError, InputError, ModelError
 from workbench.machine import machine_facts
 from workbench.models.architecture import from_config, known_models, named
@@ -23,6 +22,8 @@ from workbench.simulate.presets import Device, device
 from workbench.simulate.steptime import StepTime
 from workbench.simulate.steptime.calibrated import Calibrated
 from workbench.simulate.steptime.roofline import Roofline
+from workbench.simulate.steptime.varied import Varied
+from workbench.simulated_config import SimulatedConfig
 
 _GPU_BLOCK, _CPU_BLOCK = 16, 128  # vLLM's defaults
 _COPY_SHARE = 0.8  # of PCIe's rate that copies from pinned memory reach; assumed
@@ -75,6 +76,7 @@ class Setup:
             "swap": self.swap,
             "most_step_tokens": most,
             "activation": activation,
+            **getattr(self.step_time, "delays", {}),
         }
         return SimJob(**{**ours, **fields})
 
@@ -189,7 +191,7 @@ def _model(config: SimulatedConfig, sizes: Architecture | None, gpu: Device | No
     if config.step_time in ("auto", "calibrated"):
         found = calibration.match(config.model, _machine(gpu), config.model_dump(include=_RELEVANT))
         if found is not None:
-            return Calibrated(found)
+            return Varied(Calibrated(found))
         if config.step_time == "calibrated" or gpu is None:
             where = gpu.name if gpu is not None else "this processor"
             raise InputError(

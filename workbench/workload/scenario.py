@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from workbench.config import SLO, EngineConfig, Frozen, parse
 from workbench.errors import EnvelopeError, InputError, ScenarioError
+from workbench.simulated_config import engine_config
 from workbench.workload import paths
 from workbench.workload.arrivals import Concurrency, Rated, Trace
 from workbench.workload.prompts import Pool, Prompts, load_tokenizer
@@ -73,7 +74,7 @@ class Scenario(Frozen):
     @property
     def engine_config(self) -> EngineConfig:
         """The engine that the scenario asks for."""
-        return parse(EngineConfig, self.engine, where="engine", error=ScenarioError)
+        return engine_config(self.engine, where="engine", error=ScenarioError)
 
     @property
     def rate(self) -> float | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.engine.simulated_config import SimulatedConfig
 from workbench.simulate.hardware_setup import Setup
+from workbench.simulated_config import SimulatedConfig
 
 
 def compute_facts_of(config: SimulatedConfig, setup: Setup | None) -> dict[str, Any]:

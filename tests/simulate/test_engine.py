@@ -6,11 +6,11 @@ from collections import defaultdict
 
 import pytest
 
-from workbench.engine.simulated import SimulatedEngine
-from workbench.engine.simulated_config import SimulatedConfig
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError, EnvelopeError, InputError
 from workbench.frozen import parse
 from workbench.proc import is_alive
+from workbench.simulate.engine import SimulatedEngine
+from workbench.simulated_config import SimulatedConfig
 from workbench.workload.request import Request, Workload
 
 

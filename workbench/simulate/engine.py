@@ -14,18 +14,19 @@ from workbench.engine import command
 from workbench.engine.probe.compat import check_version
 from workbench.engine.probe.wire import KnobChange
 from workbench.engine.protocol import Label, Progress, State
-from workbench.engine.simulated_config import SimulatedConfig
-from workbench.engine.simulated_facts import compute_facts_of
-from workbench.engine.simulated_play import SimulatedPlay, ask_of
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.models import ModelFiles
+from workbench.models.architecture import hub_id
 from workbench.redact import redact
+from workbench.simulate.facts import compute_facts_of
 from workbench.simulate.hardware_setup import Setup, set_up
 from workbench.simulate.host import Simulator
 from workbench.simulate.job import SimJob
 from workbench.simulate.memory import Memory
+from workbench.simulate.play import SimulatedPlay, ask_of
 from workbench.simulate.steptime import StepTime
 from workbench.simulate.tokenizer import write_tokenizer
+from workbench.simulated_config import SimulatedConfig
 from workbench.trace import Sink
 from workbench.workload.request import Workload
 
@@ -100,6 +101,11 @@ class SimulatedEngine:
     def child_pid(self) -> int | None:
         """Process id of the simulator's child."""
         return self._simulator.pid
+
+    @property
+    def keeps_cache(self) -> bool:
+        """False: every play starts with an empty one."""
+        return False
 
     def log_tail(self) -> tuple[str, ...]:
         """A simulated engine writes no log."""
@@ -242,7 +248,7 @@ class SimulatedEngine:
         self._folder = Path(tempfile.mkdtemp(prefix="wb-sim-"))
         self.model = ModelFiles(
             name=self.config.model,
-            path=self.config.model,
+            path=hub_id(self.config.model) or self.config.model,
             tokenizer_path=write_tokenizer(self._folder),
             load_format="auto",
             max_positions=self.config.max_model_len,

@@ -1,13 +1,17 @@
-"""Start-up fields of a simulated engine: those of a live one, and the hardware that nobody has here."""
+"""Start-up fields of a simulated engine: those of a live one, and the hardware that nobody has here.
+
+:func:`engine_config` tells by the field ``engine`` which of the two is asked for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from workbench.config import EngineConfig
-from workbench.errors import ConfigError
+from workbench.config import EngineConfig, parse
+from workbench.errors import ConfigError, InputError
 
 Link = Literal["auto", "nvlink", "pcie"]
 StepTimeName = Literal["auto", "calibrated", "roofline", "tables"]
@@ -123,3 +127,25 @@ class SimulatedConfig(EngineConfig):
         if self.async_scheduling is not None:
             return self.async_scheduling
         return self.gpu.strip().lower() != "cpu" and self.pipeline_parallel_size == 1
+
+
+def engine_config(
+    fields: Mapping[str, Any], *, where: str = "", error: type[InputError] = ConfigError
+) -> EngineConfig | SimulatedConfig:
+    """The configuration that start-up fields ask for: ``engine`` is "live", as it is without the field, or "simulated".
+
+    Args:
+        fields: of :class:`EngineConfig` or :class:`SimulatedConfig`.
+        where: prefix of a field's name in an error.
+        error: the class of error to raise.
+
+    Raises:
+        InputError: a field is wrong, or two clash.
+    """
+    rest = dict(fields)
+    kind = rest.pop("engine", "live")
+    if kind == "simulated":
+        return parse(SimulatedConfig, rest, where=where, error=error)
+    if kind == "live":
+        return parse(EngineConfig, rest, where=where, error=error)
+    raise error(f"{where}: engine" if where else "engine", kind, "live or simulated", "choose one of these")
