@@ -48,6 +48,7 @@ class Done:
     result: ModelRunnerOutput
     outputs: dict[int, EngineCoreOutputs]
     ended_s: float
+    idle: bool  # nothing was left to compute after it
 
 
 class Books:
@@ -56,7 +57,8 @@ class Books:
     Args:
         scheduler: whose steps these are.
         records: where the records go.
-        learn: told of each step that is done, and how long it held the engine in seconds.
+        learn: told of each step that is done, and of its seconds: those from the end of the step before, which is the
+            gap that a decode sees, or from when it was planned if the engine was idle before.
     """
 
     def __init__(self, scheduler: Scheduler, records: Records, learn: Callable[[wire.Step, float], None]) -> None:
@@ -66,7 +68,7 @@ class Books:
         self._done: list[Done] = []
         self._pending: dict[int, wire.Step] = {}
         self._preempted: list[str] = []
-        self._last_end_s = 0.0
+        self._last_end_s, self._was_idle = 0.0, True
 
     @property
     def behind(self) -> bool:
@@ -135,8 +137,8 @@ class Books:
         record.work = getattr(done.result, wire.WORK_ATTRIBUTE, None)
         record.end_s, record.dropped = done.ended_s, self.records.dropped
         self.records.send(record)
-        seconds = record.end_s - max(record.scheduled_s, self._last_end_s)
-        self._last_end_s = record.end_s
+        seconds = record.end_s - (record.scheduled_s if self._was_idle else self._last_end_s)
+        self._last_end_s, self._was_idle = record.end_s, done.idle
         self._learn(record, seconds)
 
 

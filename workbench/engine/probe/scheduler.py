@@ -160,8 +160,9 @@ class _Probed(_Base):
         if self._books.behind:
             self._books.catch_up()
         outputs: dict[int, EngineCoreOutputs] = super().update_from_output(scheduler_output, model_runner_output)
-        self._books.finish(Done(scheduler_output, model_runner_output, outputs, ended))
-        if not any(self.get_request_counts()):  # nothing will be computed that the books could hide behind
+        idle = not any(self.get_request_counts())
+        self._books.finish(Done(scheduler_output, model_runner_output, outputs, ended, idle))
+        if idle:  # nothing will be computed that the books could hide behind
             self._books.catch_up()
         return outputs
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FIRST = 16  # prompt tokens beside decodes before anything is known of such steps
 _RAMP = 2  # largest chunk, against the largest beside decodes so far
 _FIRST_WAIT, _LONGEST_WAIT = 4, 32  # steps without room after which a small chunk goes all the same, then twice as many
-_LATE_SHARE = 0.03  # steps that may take longer than predicted and margin
+_LATE_SHARE = 0.02  # steps that may take longer than predicted and margin
 _MARGIN, _LEAST_MARGIN, _MOST_MARGIN = 0.1, 0.02, 1.0
 _LEFT = 0.5  # share of what the decodes leave of the target that the margin leaves to prefill, at least
 _MARGIN_STEP = 0.05
