@@ -7,7 +7,8 @@
     │   ├── ScenarioError             a scenario file or one of its fields
     │   ├── TraceFileError            a request trace in CSV or JSONL
     │   ├── ModelError                a model that is not there or is damaged
-    │   └── RunNotFoundError          a run folder that is not there or not a run
+    │   ├── RunNotFoundError          a run folder that is not there or not a run
+    │   └── SeenRunError              a run that a calibration was fitted to, where it was to be judged by it
     ├── EngineError                   exit code 1: something failed while running
     │   ├── EngineStartError          with the likely cause and the last useful log lines
     │   ├── EngineDiedError           the engine ended while it was needed
@@ -68,6 +69,10 @@ class ModelError(InputError):
 
 class RunNotFoundError(InputError):
     """A run that is not there."""
+
+
+class SeenRunError(InputError):
+    """A calibration was to be judged by a run that it was fitted to."""
 
 
 class EngineError(WorkbenchError):

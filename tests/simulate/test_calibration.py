@@ -9,7 +9,9 @@ from made_runs import META, PRICES, made_run, price
 
 from workbench.errors import InputError
 from workbench.simulate import calibration as kept
-from workbench.simulate.calibration import Calibration, fit, load, match, save
+from workbench.simulate.calibration import Calibration, load, match, save
+from workbench.simulate.fitting import fit
+from workbench.simulate.measured import measured_steps
 from workbench.simulate.steptime import StepShape, StepTime, from_spec
 from workbench.simulate.steptime.calibrated import Calibrated
 from workbench.simulate.steptime.prices import FEATURES, QUANTILES
@@ -77,7 +79,7 @@ def test_pauses_are_not_steps(clean):
 
 def test_what_the_engine_does_between_steps_counts():
     run = made_run("a")
-    design, seconds, kinds = kept.measured_steps(run)
+    design, seconds, kinds = measured_steps(run)
     ends = run.tables["steps"]["end_s"].to_numpy()
     assert seconds[1:] == pytest.approx(np.diff(ends))  # though the worker began a millisecond later
     assert len(design) == len(kinds) == 160
@@ -103,7 +105,7 @@ def test_it_says_where_its_numbers_come_from(clean):
     model = Calibrated(clean)
     told = model.describe()
     assert isinstance(model, StepTime)
-    assert (told["calibrated"], told["label"]) == (True, "calibrated")
+    assert (told["calibrated"], told["label"]) == (True, "no other run checked yet, steps: decode ±0 %, mixed ±0 %")
     assert told["source"].startswith("live CPU, smollm2 on Made-up 9000, 320 steps of 2 runs; median error on fifths")
     assert told["error_pct"]["decode"]["held_out"] is True
     assert clean.runs == ("a", "b")

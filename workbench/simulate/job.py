@@ -82,6 +82,8 @@ class SimJob(msgspec.Struct, tag="job"):
         activation: memory of a step by its tokens; none leaves the column null.
         seed: of what is drawn (nothing so far); it is in the record of the job.
         quick: leave out of vLLM's work what makes no difference; the rows are the same without.
+        admission_s: from a request's planned arrival until the scheduler has it: client and front end.
+        delivery_s: from the end of a step until the client has its tokens: front end and client.
     """
 
     number: int
@@ -105,6 +107,8 @@ class SimJob(msgspec.Struct, tag="job"):
     activation: Activation | None = None
     seed: int = 0
     quick: bool = True
+    admission_s: float = 0.0
+    delivery_s: float = 0.0
 
 
 class Until(msgspec.Struct, tag="until"):

@@ -42,7 +42,7 @@ class JobLoop(VirtualLoop):
     def __init__(self, job: SimJob, folder: Path) -> None:
         scheduler = scheduler_of(job, folder)
         super().__init__(scheduler, self._seconds, (), depth=job.depth)
-        self._job, self.recorder, self.ended = job, Recorder(job.activation), 0
+        self._job, self.recorder, self.ended = job, Recorder(job.activation, job.delivery_s), 0
         self._time_of = step_times.load(job.step_time)
         self._host = HostPool(job.swap, job.block_size) if job.swap else None
         if self._host is not None:
@@ -57,11 +57,14 @@ class JobLoop(VirtualLoop):
         self._last_s: dict[str, float] = {}  # when the last of them came
         self._cached: dict[str, int] = {}
         self._parameters: dict[int, SamplingParams] = {}
+        self._planned: dict[str, float] = {}  # of those whose time of arrival is now that at the scheduler
         asks = sorted(job.requests, key=_arrival)
         self._streams: dict[str, deque[Ask]] = defaultdict(deque)  # of fixed concurrency: those that wait for a place
         open_loop: list[Ask] = []
         for ask in asks:
             (self._streams[ask.class_name] if ask.class_name in job.concurrency else open_loop).append(ask)
+        for ask in open_loop:
+            self._send(ask)
         self._arrivals: deque[Any] = deque(open_loop)
         for name, queue in self._streams.items():
             for _ in range(min(job.concurrency[name], len(queue))):
@@ -107,7 +110,7 @@ class JobLoop(VirtualLoop):
             self._end(ask, planned_s, "cancelled", sent_s=planned_s)
         left = [*self._arrivals, *(ask for queue in self._streams.values() for ask in queue)]
         for ask in sorted(left, key=_arrival):
-            self.recorder.request(ask, ask.arrival_time, status="cancelled", output_tokens=0)
+            self.recorder.request(ask, self._planned_s(ask), status="cancelled", output_tokens=0)
             self.ended += 1
         self._arrivals.clear()
         self._streams.clear()
@@ -117,7 +120,7 @@ class JobLoop(VirtualLoop):
         for ask, planned_s in self._live.values():
             self.recorder.request(ask, planned_s, sent_s=planned_s, status="unfinished", error=why)
         for ask in (*self._arrivals, *(ask for queue in self._streams.values() for ask in queue)):
-            self.recorder.request(ask, ask.arrival_time, status="unfinished", error=why)
+            self.recorder.request(ask, self._planned_s(ask), status="unfinished", error=why)
 
     @property
     def facts(self) -> dict[str, float]:
@@ -178,11 +181,11 @@ class JobLoop(VirtualLoop):
     def _turn_up(self) -> None:
         while self._arrivals and self._arrivals[0].arrival_time <= self.now:
             ask = self._arrivals.popleft()
-            refused = self._refusal(ask)
+            planned_s, refused = self._planned_s(ask), self._refusal(ask)
             if refused:
-                self._end(ask, ask.arrival_time, "error", sent_s=ask.arrival_time, error=refused)
+                self._end(ask, planned_s, "error", sent_s=planned_s, error=refused)
                 continue
-            self._live[ask.request] = ask, ask.arrival_time
+            self._live[ask.request] = ask, planned_s
             self.scheduler.add_request(self._request(ask))
 
     def _refusal(self, ask: Ask) -> str:
@@ -215,9 +218,9 @@ class JobLoop(VirtualLoop):
         name = output.request_id
         if output.new_token_ids:
             self._tokens[name] += len(output.new_token_ids)
-            self._last_s[name] = self.now
+            self._last_s[name] = self._seen_s
         if output.prefill_stats is not None:
-            self._first_s[name], self._cached[name] = self.now, output.prefill_stats.num_cached_tokens
+            self._first_s[name], self._cached[name] = self._seen_s, output.prefill_stats.num_cached_tokens
         if output.finish_reason is not None:
             ask, planned_s = self._live[name]
             self._end(ask, planned_s, "ok", sent_s=planned_s, finish_reason=str(output.finish_reason))
@@ -229,7 +232,7 @@ class JobLoop(VirtualLoop):
         self.ended += 1
         outcome |= {
             "status": status,
-            "done_s": self.now,
+            "done_s": self._seen_s,
             "first_s": self._first_s.pop(name, None),
             "last_s": self._last_s.pop(name, None),
             "cached_tokens": self._cached.pop(name, None),
@@ -239,8 +242,23 @@ class JobLoop(VirtualLoop):
         queue = self._streams.get(ask.class_name)
         if queue:
             following = queue.popleft()
-            following.arrival_time = max(self.now, following.arrival_time)
+            following.arrival_time = max(self._seen_s, following.arrival_time)
             self._bring(following)
 
     def _bring(self, ask: Ask) -> None:
+        self._send(ask)
         insort(self._arrivals, ask, key=_arrival)
+
+    def _send(self, ask: Ask) -> None:
+        """A client sends it at its planned time; the scheduler has it later."""
+        if self._job.admission_s:
+            self._planned[ask.request] = ask.arrival_time
+            ask.arrival_time += self._job.admission_s
+
+    def _planned_s(self, ask: Ask) -> float:
+        return self._planned.get(ask.request, ask.arrival_time)
+
+    @property
+    def _seen_s(self) -> float:
+        """When a client knows of what happens now."""
+        return self.now + self._job.delivery_s

@@ -21,6 +21,7 @@ class Recorder:
 
     Args:
         activation: memory of a step by its tokens; None leaves that column null.
+        delivery_s: from the end of a step until the client has its tokens; 0 leaves the client's times null.
 
     Attributes:
         faults: errors of the probe and of policies.
@@ -30,11 +31,11 @@ class Recorder:
 
     dropped = 0
 
-    def __init__(self, activation: Activation | None = None) -> None:
+    def __init__(self, activation: Activation | None = None, delivery_s: float = 0.0) -> None:
         self.faults: list[str] = []
         self.emitted = self.preemptions = self.steps = 0
         self.starts: dict[int, float] = {}
-        self._activation = activation
+        self._activation, self._delivery_s = activation, delivery_s
         self._names: list[str] = []
         self._code: dict[str, int] = {}
         self._made: list[int] = []  # output tokens by request
@@ -166,10 +167,8 @@ class Recorder:
             index.append(made[one])
             made[one] += count
         self.emitted += int(n.sum())
-        return _table(
-            "tokens",
-            {"request": self._texts(request), "index": index, "n": n, "engine_s": end_s, "step": step},
-        )
+        columns = {"request": self._texts(request), "index": index, "n": n, "engine_s": end_s, "step": step}
+        return _table("tokens", columns | ({"client_s": end_s + self._delivery_s} if self._delivery_s else {}))
 
     def _texts(self, codes: np.ndarray) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(self._names, pa.string())).cast(pa.string())

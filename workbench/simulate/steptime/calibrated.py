@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -65,18 +66,25 @@ class Calibrated:
             return f"a {kind} step (none was measured)"
         return self.calibration.fits[kind].outside(step)
 
+    @property
+    def delays(self) -> Mapping[str, float]:
+        """Seconds that client and front end add: see :class:`workbench.simulate.measured.Delays`."""
+        return self.calibration.delays
+
     def describe(self) -> dict[str, Any]:
         """Plain data for a run's metadata."""
         calibration = self.calibration
         return {
             "name": self.name,
             "calibrated": True,
-            "label": "calibrated",
+            "label": calibration.error_label,
             "source": calibration.source,
             "error_pct": {
                 kind: {"median": fit.median_pct, "p90": fit.p90_pct, "held_out": fit.held_out}
                 for kind, fit in calibration.fits.items()
             },
+            "errors": {name: dict(error) for name, error in calibration.errors.items()},
+            "delays": dict(calibration.delays),
             "stages": 1,
         }
 

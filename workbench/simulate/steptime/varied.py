@@ -21,7 +21,7 @@ class Varied:
         seed: of the draws.
     """
 
-    name = "calibrated, varied"
+    name = "calibrated"
     calibrated = True
 
     def __init__(self, model: Calibrated, seed: int = 0) -> None:
@@ -45,9 +45,14 @@ class Varied:
         """What of the step the fit never saw, in words; empty where it saw its like."""
         return self.model.outside(step)
 
+    @property
+    def delays(self) -> Mapping[str, float]:
+        """Those of the model."""
+        return self.model.delays
+
     def describe(self) -> Mapping[str, Any]:
         """That of the model, and that its steps vary."""
-        return {**self.model.describe(), "name": self.name, "seed": self.seed}
+        return {**self.model.describe(), "seed": self.seed, "varied": True}
 
     def spec(self) -> dict[str, Any]:
         """Plain data to make it again, at the first draw."""
