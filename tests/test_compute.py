@@ -51,6 +51,8 @@ def test_a_known_gpu_has_its_published_peak_for_each_device(measured):
     assert facts["peak"]["flops_per_s"] == 4 * hardware.gpu("h100-sxm").flops.value
     assert facts["peak"]["source"].startswith("published, dense bf16: NVIDIA H100")
     assert facts["peak"]["source"].endswith("times 4 devices")
+    assert facts["bandwidth"]["bytes_per_s"] == 4 * 3.35e12
+    assert facts["bandwidth"]["source"].endswith("row GPU memory bandwidth, times 4 devices")
     assert facts["host_bytes_per_s"] == {"to_device": 5e10, "to_host": 4e10, "source": "measured, pinned host memory"}
     assert facts["device"] == "NVIDIA H100 80GB HBM3"
     assert not measured
@@ -59,6 +61,8 @@ def test_a_known_gpu_has_its_published_peak_for_each_device(measured):
 def test_an_unknown_gpu_is_measured(measured):
     facts = compute.compute_facts(model(**SMOL), "live GPU", gpu_name="NVIDIA X1")
     assert facts["peak"]["source"] == "measured matmul"
+    assert facts["bandwidth"] is None
+    assert facts["missing"]["bandwidth"] == "no published figures of NVIDIA X1"
     assert measured[0][2] == {"device": "cuda", "name": "NVIDIA X1", "again": False}
 
 

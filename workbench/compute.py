@@ -36,12 +36,14 @@ def compute_facts(
 
     Returns:
         ``architecture`` (see :class:`Architecture`), ``peak`` (``flops_per_s`` of all devices, ``source``),
+        ``bandwidth`` (``bytes_per_s`` of all devices' memory, ``source``; only where it is published),
         ``host_bytes_per_s`` (``to_device``, ``to_host``, of one device, ``source``), each None where it is not known,
         and ``missing``: for each of these the reason. ``device`` names the processor or GPU.
     """
     facts: dict[str, Any] = {
         "architecture": None,
         "peak": None,
+        "bandwidth": None,
         "host_bytes_per_s": None,
         "device": None,
         "missing": {},
@@ -52,8 +54,10 @@ def compute_facts(
     }
     if label == "live GPU":
         facts["device"] = gpu_name or _first_gpu(facts)
+        steps["bandwidth"] = lambda: _bandwidth(facts)
         steps["host_bytes_per_s"] = lambda: _copies(facts, again)
     else:
+        facts["missing"]["bandwidth"] = "nobody measured how fast this machine reads its memory"
         facts["missing"]["host_bytes_per_s"] = "no device memory to copy to: the KV cache lies in the host's memory"
         facts["device"] = processor() if label == "live CPU" else None
     for name, find in steps.items():
@@ -63,9 +67,10 @@ def compute_facts(
             facts["missing"][name] = str(error)
         except Exception as error:  # noqa: BLE001  facts about a run must not cost the run
             facts["missing"][name] = f"{type(error).__name__}: {error}"
-    if facts["peak"] and devices > 1:
-        facts["peak"]["flops_per_s"] *= devices
-        facts["peak"]["source"] += f", times {devices} devices"
+    for name, unit in (("peak", "flops_per_s"), ("bandwidth", "bytes_per_s")):
+        if facts[name] and devices > 1:
+            facts[name][unit] *= devices
+            facts[name]["source"] += f", times {devices} devices"
     return facts
 
 
@@ -88,6 +93,13 @@ def _peak(facts: dict[str, Any], label: str, again: bool) -> dict[str, Any]:
         return {"flops_per_s": published.flops.value, "source": f"published, dense bf16: {published.flops.source}"}
     found = peak.matmul_peak(os.cpu_count() or 1, peaks_folder(), device="cuda", name=name or "GPU", again=again)
     return {"flops_per_s": found.per_s, "source": found.source}
+
+
+def _bandwidth(facts: dict[str, Any]) -> dict[str, Any]:
+    published = hardware.gpu_of_driver(facts["device"] or "")
+    if published is None:
+        raise peak.PeakError(f"no published figures of {facts['device'] or 'an unknown GPU'}")
+    return {"bytes_per_s": published.bandwidth.value, "source": f"published: {published.bandwidth.source}"}
 
 
 def _copies(facts: dict[str, Any], again: bool) -> dict[str, Any]:

@@ -103,8 +103,16 @@ class RecordedRun:
 
     @property
     def requests(self) -> pd.DataFrame:
-        """One row a request, with TTFT, TPOT and worst gap."""
-        return metrics.request_metrics(self.trace, self.slo)
+        """One row a request, with TTFT, TPOT and worst gap, and the floors of its TTFT where they are known."""
+        table, floors = metrics.request_metrics(self.trace, self.slo), self.floors
+        if floors.empty:
+            return table
+        return table.merge(floors[["request", "compute_floor_s", "bandwidth_floor_s"]], on="request", how="left")
+
+    @property
+    def floors(self) -> pd.DataFrame:
+        """One row a request: the least that its first token can take; see :func:`workbench.metrics.request_floors`."""
+        return metrics.request_floors(self.trace)
 
     @property
     def tokens(self) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from workbench.metrics import by_class, summary
 
 COLUMNS = [
     "requests", "ttft_p50_s", "ttft_p99_s", "gap_p50_ms", "gap_p99_ms", "gap_max_ms", "goodput_per_s",
-    "preemptions", "recomputed_tokens", "stalls", "cached_tokens",
+    "preemptions", "recomputed_tokens", "stalls", "cached_tokens", "compute_floor_s", "bandwidth_floor_s",
 ]  # fmt: skip
 
 

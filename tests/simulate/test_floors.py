@@ -3,8 +3,10 @@
 import pytest
 from made_runs import made_run
 
+from workbench.config import SLO
+from workbench.metrics import by_class, request_floors
 from workbench.models.architecture import named
-from workbench.simulate.floors import floor_of, impossible, request_floors
+from workbench.simulate.floors import floor_of, impossible
 from workbench.simulate.presets import device
 from workbench.trace import table_of
 
@@ -63,14 +65,20 @@ def test_only_the_experts_that_are_touched_are_read():
     assert one.flops_per_s == 2 * 989.5e12
 
 
-def test_each_request_of_a_run_has_its_floor():
+def prefilled(compute=None, config=None):
+    """20 steps with two prompts, of which the first is said to have had its token after a microsecond."""
     run = made_run("a", count=20)
     requests = [
-        {"request": "p0", "planned_s": 10.0, "first_s": 10.0 + 1e-6},
-        {"request": "p1", "planned_s": 10.0, "first_s": 20.0},
+        {"request": "p0", "class": "long", "planned_s": 10.0, "first_s": 10.0 + 1e-6},
+        {"request": "p1", "class": "long", "planned_s": 10.0, "first_s": 20.0},
     ]
-    run = type(run)({**run.tables, "requests": table_of("requests", requests)}, run.meta)
-    rows = request_floors(run, LLAMA, H100, 8).set_index("request")
+    meta = {"label": "simulated", "compute": compute, "engine": {"config": config or {}}}
+    return type(run)({**run.tables, "requests": table_of("requests", requests)}, meta)
+
+
+def test_each_request_of_a_run_has_its_floor():
+    run = prefilled()
+    rows = request_floors(run, LLAMA, flops_per_s=8 * 989.5e12, bytes_per_s=8 * 3.35e12).set_index("request")
     batch = run.batch
     mine = batch[(batch["request"] == "p0") & batch["prefill"]]
     tokens, pairs = int(mine["tokens"].sum()), 0
@@ -80,4 +88,29 @@ def test_each_request_of_a_run_has_its_floor():
     assert rows.loc["p0", "computed_tokens"] == tokens
     assert rows.loc["p0", "flops"] == pytest.approx(2 * BODY * tokens + 4 * 8192 * 80 * pairs)
     assert rows.loc["p0", "bandwidth_floor_s"] == pytest.approx(len(mine) * 2 * (BODY + HEAD) / (8 * 3.35e12))
+    assert rows["floor_s"].equals(rows[["compute_floor_s", "bandwidth_floor_s"]].max(axis=1))
     assert rows["impossible"].to_dict() == {"p0": True, "p1": False}
+
+
+def test_the_metadata_say_what_the_floor_is_counted_with():
+    compute = {
+        "architecture": LLAMA.as_dict(),
+        "peak": {"flops_per_s": 8e15, "source": "x"},
+        "bandwidth": {"bytes_per_s": 2e13, "source": "x"},
+    }
+    by_hand = request_floors(prefilled(), LLAMA, flops_per_s=8e15, bytes_per_s=2e13)
+    found = request_floors(prefilled(compute))
+    assert found.equals(by_hand)
+    narrow = request_floors(prefilled(compute, {"quantization": "fp8"}))  # half the bytes, twice the rate
+    for name in ("compute_floor_s", "bandwidth_floor_s"):
+        assert narrow[name].tolist() == pytest.approx((by_hand[name] / 2).tolist())
+    classes = by_class(prefilled(compute), SLO())
+    assert classes.loc["long", "compute_floor_s"] == pytest.approx(by_hand["compute_floor_s"].median())
+    unread = request_floors(prefilled(compute | {"bandwidth": None}))
+    assert unread["bandwidth_floor_s"].isna().all()
+    assert unread["floor_s"].equals(unread["compute_floor_s"])
+
+
+def test_a_run_that_does_not_say_its_model_has_no_floors():
+    assert request_floors(prefilled()).empty
+    assert by_class(prefilled(), SLO())["compute_floor_s"].isna().all()

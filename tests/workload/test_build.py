@@ -224,7 +224,10 @@ def test_the_source_is_plain_and_complete(tokenizer_path):
 ENDLESS = {"interactive"}  # played until a person stops it
 
 
-@pytest.mark.parametrize("name", sorted(set(scenario_names()) - ENDLESS))
+SIMULATED = {name for name in scenario_names() if load_scenario(name).engine.get("engine") == "simulated"}
+
+
+@pytest.mark.parametrize("name", sorted(set(scenario_names()) - ENDLESS - SIMULATED))
 def test_named_scenarios_fit_their_engine_and_a_minute_on_a_laptop(tokenizer_path, name):
     mix = load_scenario(name)
     made = build_workload(mix, tokenizer_path, mix.engine_config.max_model_len).requests

@@ -167,8 +167,8 @@ def golden_range(*runs: Measured) -> Verdict:
         article="512 too small, 2,048 to 4,096 golden, 8,192 too large, chunk 128 too small (model and GPU not given).",
         arithmetic=(
             f"reading bf16 weights outweighs computing below {H100.ridge:,.0f} tokens a step on an {H100.name} "
-            f"({H100.flops.value / 1e12:,.4g} TFLOP/s over {H100.bandwidth.value / 1e12:.3g} TB/s), whatever the model; where pauses begin goes with the model, the GPU and the "
-            "SLO, so no range of tokens is golden for all."
+            f"({H100.flops.value / 1e12:,.4g} TFLOP/s over {H100.bandwidth.value / 1e12:.3g} TB/s), whatever the "
+            "model; where pauses begin goes with model, GPU and SLO, so no range of tokens is golden for all."
         ),
         untested="" if on_gpu(runs) else "a GPU.",
     )

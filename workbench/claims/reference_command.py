@@ -44,14 +44,15 @@ def reference_command(config: EngineConfig, resolved: Mapping[str, Any], origin:
     outcome: Outcome = "holds" if not off else "holds in part" if len(off) < len(ARTICLE) else "does not hold here"
     right = len(ARTICLE) - len(off)
     gpus = config.tensor_parallel_size
-    pool = (config.gpu_memory_utilization or 1.0) * gpus * H100.memory.value - LLAMA_70B.weight_bytes()
+    weights = LLAMA_70B.weight_bytes()
+    pool = (config.gpu_memory_utilization or 1.0) * gpus * H100.memory.value - weights
     tokens = pool / LLAMA_70B.kv_bytes_per_token()
     fits = (
         f"with {LLAMA_70B.name} on {gpus} {H100.name}s at most {tokens:,.0f} tokens of KV are left beside the weights: "
         f"{tokens / config.max_model_len:,.1f} prompts of full length, or {tokens / config.max_num_seqs:,.0f} tokens "
         f"for each of {config.max_num_seqs} sequences."
         if pool > 0
-        else f"{LLAMA_70B.weight_bytes() / 1e9:,.0f} GB of {LLAMA_70B.name}'s weights do not fit on {gpus} {H100.name}s."
+        else f"{weights / 1e9:,.0f} GB of {LLAMA_70B.name}'s weights do not fit on {gpus} {H100.name}s."
     )
     return Verdict(
         claim="C8",

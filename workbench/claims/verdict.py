@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, Protocol
 
 from workbench.config import SLO
+from workbench.origin import origin_words
 from workbench.trace import Trace
 
 Outcome = Literal["holds", "holds in part", "does not hold here"]
@@ -81,13 +82,12 @@ class Verdict:
 
 
 def origin_of(runs: Iterable[Measured]) -> str:
-    """Where the numbers of these runs come from, in words: "live CPU, tiny-long"."""
+    """Where the numbers of these runs come from, in words: "live CPU, tiny-long"; see :func:`origin_words`."""
     found: dict[str, None] = {}
     for run in runs:
         meta = run.trace.meta
-        label = str(meta.get("label") or "origin not stated")
-        model = _model(meta.get("engine"))
-        found[f"{label}, {model}" if model else label] = None
+        label, where = origin_words(meta), _where(meta.get("engine") or {})
+        found[f"{label}, {where}" if where else label] = None
     return " and ".join(found)
 
 
@@ -96,6 +96,8 @@ def on_gpu(runs: Iterable[Measured]) -> bool:
     return all(run.trace.meta.get("label") == "live GPU" for run in runs)
 
 
-def _model(engine: Any) -> str:
-    config = (engine or {}).get("config") or {}
-    return str(config.get("model") or "")
+def _where(engine: Mapping[str, Any]) -> str:
+    """The model, and the hardware where that is not this machine."""
+    model, simulated = str((engine.get("config") or {}).get("model") or ""), engine.get("simulated") or {}
+    gpus = f" on {simulated['gpus']} x {simulated['gpu']}" if simulated.get("gpu") else ""
+    return model + gpus

@@ -12,6 +12,7 @@ stalls.py       every gap above the SLO, with its cause; stall_parts.py divides 
 preemptions.py  who lost KV blocks, what was computed again, how long it took
 phases.py       the history of each request
 mfu.py          FLOPs of each step, and their share of a peak
+floors.py       the least that each first token can take
 prefill_cost.py what a prefill costs, fitted to the steps
 crossover.py    recompute or swap, by length
 steps.py        activation memory against tokens in the step; prefill steps of each prompt
@@ -21,6 +22,7 @@ summary.py      the figures of a run as plain data
 
 from workbench.metrics.classes import by_class
 from workbench.metrics.crossover import crossover
+from workbench.metrics.floors import request_floors
 from workbench.metrics.gaps import gaps
 from workbench.metrics.mfu import mfu, mfu_by_kind, step_flops
 from workbench.metrics.phases import PHASES, phases
@@ -48,6 +50,7 @@ __all__ = [
     "preemptions",
     "prefill_cost",
     "prefill_steps",
+    "request_floors",
     "request_metrics",
     "stalls",
     "step_flops",

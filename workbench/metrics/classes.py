@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.config import SLO
+from workbench.metrics.floors import FLOORS, request_floors
 from workbench.metrics.gaps import Floats, Gaps, class_of
 from workbench.metrics.preemptions import Preemptions
 from workbench.metrics.requests import per_request
@@ -27,6 +28,8 @@ _COLUMNS = {
     "recomputed_tokens": "Int64",
     "stalls": "int64",
     "cached_tokens": "Int64",
+    "compute_floor_s": float,
+    "bandwidth_floor_s": float,
 }
 
 
@@ -36,7 +39,9 @@ def by_class(trace: Trace, slo: SLO) -> pd.DataFrame:
     Columns: ``requests``, ``ttft_p50_s``, ``ttft_p99_s`` (from the planned arrival), ``gap_p50_ms``, ``gap_p99_ms``,
     ``gap_max_ms`` (all gaps of the class pooled), ``goodput_per_s`` (requests a second that met the SLO),
     ``preemptions``, ``recomputed_tokens`` (computed again after them), ``stalls`` (gaps above the SLO),
-    ``cached_tokens`` (of prompts, found in the prefix cache). What was not measured is NaN or NA.
+    ``cached_tokens`` (of prompts, found in the prefix cache), ``compute_floor_s`` and ``bandwidth_floor_s`` (P50 of the
+    least that their first tokens can take; see :func:`workbench.metrics.request_floors`). What was not measured is NaN
+    or NA.
     """
     gaps, steps = Gaps.of(trace), StepTable.of(trace)
     lost = Preemptions.among(steps)
@@ -71,7 +76,7 @@ def of_classes(
     priority, cached = floats(table["priority"]), floats(table["cached_tokens"])
     classes = class_of(trace)
     victims = np.array([classes.get(steps.names[of]) for of in lost.of], dtype=object)
-    of_gap = gaps.of_class[gaps.code]
+    of_gap, least = gaps.of_class[gaps.code], request_floors(trace, steps=steps)
     found: dict[str, tuple[float, dict[str, Any]]] = {}
     for place, name in enumerate(gaps.classes):
         rows = (requests["class"] == name).to_numpy()
@@ -88,9 +93,15 @@ def of_classes(
                 "preemptions": int(hit.sum()) if steps.records_victims else None,
                 "recomputed_tokens": total(lost.recomputed[hit]) if steps.records_victims else None,
                 "cached_tokens": total(cached[rows], none=None),
+                **floors_p50(least[least["request"].isin(mine["request"])]),
             },
         )
     return {name: figures for name, (_, figures) in sorted(found.items(), key=lambda one: one[1][0])}
+
+
+def floors_p50(least: pd.DataFrame) -> dict[str, float | None]:
+    """Median floors of some requests, as :func:`workbench.metrics.request_floors` gives them; None is not known."""
+    return {name: float(least[name].median()) if least[name].notna().any() else None for name in FLOORS}
 
 
 def duration(trace: Trace, gaps: Gaps) -> float | None:

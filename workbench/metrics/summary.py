@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from workbench.config import SLO
-from workbench.metrics.classes import duration, of_classes, rate, spread, total
+from workbench.metrics.classes import duration, floors_p50, of_classes, rate, spread, total
+from workbench.metrics.floors import request_floors
 from workbench.metrics.gaps import Gaps
 from workbench.metrics.preemptions import Preemptions
 from workbench.metrics.requests import per_request
@@ -55,6 +56,8 @@ def summary(trace: Trace, slo: SLO) -> dict[str, Any]:
       each class, the most urgent priority first
     * ``output_tokens_per_s``, ``prompt_tokens_per_s`` (prompts of requests that got output), ``requests_per_s`` (ended
       well), ``goodput_per_s`` (and met the SLO)
+    * ``compute_floor_s``, ``bandwidth_floor_s``: P50 of the least that a first token can take, where model and device
+      are known; also of each class
     * ``schedule_lag_p99_s``, ``schedule_lag_max_s``
     * ``steps``, ``preemptions``, ``recomputed_tokens`` (computed again after a preemption), ``cached_tokens`` (of
       prompts, found in the prefix cache), ``peak_activation_bytes``, ``peak_memory_bytes`` by source
@@ -92,6 +95,7 @@ def summary(trace: Trace, slo: SLO) -> dict[str, Any]:
         "prompt_tokens_per_s": rate(served["prompt_tokens"].sum(), seconds),
         "requests_per_s": rate(status.get("ok", 0), seconds),
         "goodput_per_s": rate(requests["meets_slo"].sum(), seconds),
+        **floors_p50(request_floors(trace, steps=step_table)),
         "schedule_lag_p99_s": lag["schedule_lag_p99_s"],
         "schedule_lag_max_s": lag["schedule_lag_max_s"],
         "steps": steps.num_rows or None,

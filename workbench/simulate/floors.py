@@ -1,19 +1,15 @@
 """What no engine can beat: counted FLOPs over the published dense peak, bytes that must be read over the bandwidth.
 
-Nobody reaches either. A claimed time below the floor is impossible, whatever the scheduler does (claim C14).
+Nobody reaches either. A claimed time below the floor is impossible, whatever the scheduler does (claim C14). For the
+requests of a run see :func:`workbench.metrics.request_floors`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import pandas as pd
-
 from workbench.architecture import Architecture
-from workbench.metrics.step_table import StepTable
 from workbench.simulate.presets import Device
-from workbench.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,40 +136,6 @@ def impossible(claimed_s: float, floor: Floor, name: str = "") -> str:
         f"{name + ' of ' if name else ''}{_time(claimed_s)} cannot be: {floor.what} needs {floor.arithmetic} at the "
         f"{kind} of {floor.devices} x {floor.device}, {times:.1f} times as long."
     )
-
-
-def request_floors(trace: Trace, architecture: Architecture, device: Device, devices: int) -> pd.DataFrame:
-    """Return one row a request that was prefilled: what its first token needed at least.
-
-    Columns: ``request``, ``computed_tokens`` (prefill that was done until its first output, recomputing included),
-    ``flops``, ``compute_floor_s``, ``bandwidth_floor_s`` (weights once a step), ``floor_s``, ``ttft_s`` (from the
-    planned arrival; NaN where there was none) and ``impossible``. The last is never true of a sound measurement.
-    """
-    steps = StepTable.of(trace)
-    order = steps.by_request
-    mine = steps.part_prefill[order] & ~steps.had_output
-    parts = order[mine]
-    of, tokens = steps.part_of[parts], steps.part_tokens[parts]
-    context = np.nan_to_num(steps.part_context[parts])
-    count = len(steps.names)
-    flops = np.bincount(of, architecture.flops(tokens, context), minlength=count)
-    read = np.bincount(of, architecture.read_bytes(tokens), minlength=count)
-    computed = np.bincount(of, tokens, minlength=count)
-    frame = pd.DataFrame(
-        {
-            "request": pd.array(steps.names, dtype="str"),
-            "computed_tokens": computed.astype(np.int64),
-            "flops": flops,
-            "compute_floor_s": flops / (devices * device.flops),
-            "bandwidth_floor_s": read / (devices * device.bandwidth),
-        }
-    )
-    frame["floor_s"] = frame[["compute_floor_s", "bandwidth_floor_s"]].max(axis=1)
-    requests = trace.requests[["request", "planned_s", "first_s"]]
-    waited = requests.assign(ttft_s=requests["first_s"] - requests["planned_s"])[["request", "ttft_s"]]
-    frame = frame[frame["computed_tokens"] > 0].merge(waited, on="request", how="left")
-    frame["impossible"] = frame["ttft_s"] < frame["floor_s"]
-    return frame
 
 
 def _words(prompts: float, decodes: float, steps: float, model: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.origin import origin_words
 from workbench.trace import Trace
 
 _BECAUSE = {
@@ -11,11 +12,11 @@ _BECAUSE = {
 
 
 def origin(trace: Trace) -> str:
-    """The label of a trace: "live CPU", "live GPU", "simulated, uncalibrated", ... from ``meta["label"]``.
+    """Where a trace comes from: "live CPU", "live GPU", "simulated · roofline, uncalibrated", ...
 
     A run that did not complete says so behind it.
     """
-    label = str(trace.meta.get("label") or "origin not stated")
+    label = origin_words(trace.meta)
     status = str(trace.meta.get("status") or "complete")
     return label if status == "complete" else f"{label}, run {status}"
 

@@ -25,6 +25,8 @@ COLUMNS = (
     "preemptions",
     "recomputed_tokens",
     "mfu",
+    "compute_floor_s",
+    "bandwidth_floor_s",
 )
 
 
@@ -33,7 +35,9 @@ def policy_table(runs: Mapping[str, Trace], slo: SLO) -> pd.DataFrame:
 
     Columns: ``requests``, ``ttft_p50_s`` and ``ttft_p99_s`` (from the planned arrival), ``gap_p50_ms``, ``gap_p99_ms``
     and ``gap_max_ms`` (all gaps pooled), ``stalls``, ``goodput_per_s``, ``preemptions``, ``recomputed_tokens``, and
-    ``mfu``: the share of the peak while steps ran, known of a policy (class :data:`ALL`) and not of a class.
+    ``mfu``: the share of the peak while steps ran, known of a policy (class :data:`ALL`) and not of a class; then
+    ``compute_floor_s`` and ``bandwidth_floor_s``, the least that half of the first tokens can take on that hardware
+    (:func:`workbench.metrics.request_floors`).
 
     Args:
         runs: policy's name → its run, of the same load.
