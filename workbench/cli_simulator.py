@@ -17,7 +17,7 @@ from workbench.simulate import calibrating, calibration
 from workbench.simulate.calibration import Calibration
 from workbench.simulate.fitting import differs, fit
 from workbench.simulate.host import Simulator
-from workbench.simulate.validation import DRAWS, Validation, checked, validate
+from workbench.simulate.validation import DRAWS, Validation, check_unseen, checked, validate
 from workbench.store import default_root, list_runs, open_run, run_folder
 from workbench.trace import Trace
 
@@ -42,6 +42,7 @@ def calibrate_command(
         made = fit([_trace(runs, name) for name in recorded])
     else:
         with Workbench(**start_up_fields(start_up), runs=runs) as bench, console.bars() as progress:
+            calibrating.check_live(bench)  # before the start, which takes a while
             bench.start(console.engine_start(progress))
             made = calibrating.calibrate(
                 bench, follow=lambda setting, run: console.follow(progress, setting, run), seconds=seconds
@@ -75,16 +76,17 @@ def validate_command(
     """Play live runs again in virtual time, and print predicted against measured."""
     given = [_trace(runs, name) for name in recorded or ()]
     found = calibration.load(calibrated) if calibrated else None
-    traces = given or _unseen(runs, found)
+    pairs = [(trace, found or _calibration_of(trace)) for trace in given or _unseen(runs, found)]
+    for trace, prices in pairs:  # before the child is started, which takes a while
+        check_unseen(trace, prices)
     judged: list[tuple[Calibration, list[Validation]]] = []
     simulator = Simulator()
     try:
         with console.bars() as progress:
-            task = progress.add_task("validate", total=len(traces), note="importing vLLM's scheduler")
+            task = progress.add_task("validate", total=len(pairs), note="importing vLLM's scheduler")
             simulator.start()
-            for trace in traces:
+            for trace, prices in pairs:
                 progress.update(task, note=str(trace.meta.get("id")))
-                prices = found or _calibration_of(trace)
                 one = validate(trace, prices, simulator, draws=draws)
                 if not judged or judged[-1][0] != prices:
                     judged.append((prices, []))

@@ -119,3 +119,22 @@ def test_blocks_are_what_was_asked_for_where_something_was():
     assert found.architecture == sizes
     assert (found.block_size, found.memory, found.device) == (128, None, None)
     assert device("h100").key == "h100-sxm"
+
+
+def test_a_processor_without_a_calibration_says_which_there_are(monkeypatch):
+    monkeypatch.setattr(hardware_setup, "machine_facts", lambda: {"processor": "Other 7", "usable_cores": 4})
+    known = type("One", (), {"machine": {"device": "Made-up 9000", "usable_cores": 2}})
+    monkeypatch.setattr(hardware_setup.calibration, "every", lambda: [known])
+    with pytest.raises(InputError) as error:
+        set_up(config(gpu="cpu", model="smollm2"))
+    assert "expected a calibration of smollm2 on this processor (Other 7, 4 cores)" in str(error.value)
+    assert "`workbench calibrate --set model=smollm2`" in str(error.value)
+    assert "there are calibrations for Made-up 9000 with 2 cores" in str(error.value)
+
+
+def test_the_pool_of_a_processor_is_that_of_a_live_engine():
+    model = type("Fixed", (), {"name": "fixed", "calibrated": True, "describe": dict, "spec": dict})()
+    found = set_up(config(gpu="cpu", model="smollm2", dtype="float32"), step_time=model)
+    assert found.blocks == 182  # 1,024 MiB; a live SmolLM2 in float32 says the same of itself
+    with pytest.raises(InputError, match="set kv_blocks"):
+        set_up(config(gpu="cpu", model="unknown"), step_time=model)

@@ -69,9 +69,18 @@ def calibrate(bench: Plays, *, follow: Follow | None = None, seconds: float = SE
         EngineError: the engine does not run, or a run is going on.
         EngineDiedError: the engine ended in mid-run.
     """
+    check_live(bench)
+    return fit(play_load(bench, follow=follow, seconds=seconds)[1:])
+
+
+def check_live(bench: Plays) -> None:
+    """Refuse an engine that has nothing to measure.
+
+    Raises:
+        InputError: it is simulated.
+    """
     if bench.engine.label == "simulated":
         raise InputError("calibrate", "a simulated engine", "a live one", "leave engine=simulated out")
-    return fit(play_load(bench, follow=follow, seconds=seconds)[1:])
 
 
 def play_load(bench: Plays, *, follow: Follow | None = None, seconds: float = SECONDS) -> list[Trace]:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -222,12 +222,26 @@ def match(
     asked = {
         name: value for name, value in (settings or {}).items() if name in SETTINGS and value not in (None, "auto")
     }
-    found = []
+    return max(
+        (
+            one
+            for one in every(folders)
+            if one.model == model
+            and dict(one.machine) == dict(machine)
+            and all(one.settings.get(name) in (value, None) for name, value in asked.items())
+        ),
+        key=lambda one: one.made_at,
+        default=None,
+    )
+
+
+def every(folders: Sequence[Path] | None = None) -> Iterator[Calibration]:
+    """All calibrations that are kept, the user's own first; damaged files are left out.
+
+    Args:
+        folders: by default the user's own and those that come with the workbench.
+    """
     for folder in (own_folder(), shipped_folder()) if folders is None else folders:
         for path in sorted(folder.glob("*.json")):
             with suppress(InputError):
-                one = load(path)
-                alike = all(one.settings.get(name) in (value, None) for name, value in asked.items())
-                if one.model == model and dict(one.machine) == dict(machine) and alike:
-                    found.append(one)
-    return max(found, key=lambda one: one.made_at, default=None)
+                yield load(path)

@@ -12,6 +12,8 @@ from typing import Any
 
 from workbench import hardware
 from workbench.architecture import Architecture
+from workbench.config import EngineConfig
+from workbench.engine.dtype import fitted
 from workbench.errors import ConfigError, InputError, ModelError
 from workbench.machine import machine_facts
 from workbench.models.architecture import from_config, known_models, named
@@ -193,13 +195,7 @@ def _model(config: SimulatedConfig, sizes: Architecture | None, gpu: Device | No
         if found is not None:
             return Varied(Calibrated(found))
         if config.step_time == "calibrated" or gpu is None:
-            where = gpu.name if gpu is not None else "this processor"
-            raise InputError(
-                "step_time",
-                config.step_time,
-                f"a calibration of {config.model} on {where}",
-                "make one with `workbench calibrate` there, or choose a GPU and the roofline",
-            )
+            raise _not_calibrated(config, gpu)
     if sizes is None or gpu is None:
         raise InputError("step_time", config.step_time, "a GPU and a model of known sizes", "choose calibrated")
     split = (config.tensor_parallel_size, config.pipeline_parallel_size)
@@ -208,6 +204,21 @@ def _model(config: SimulatedConfig, sizes: Architecture | None, gpu: Device | No
 
         return Tables(sizes, gpu, *split, weight_bytes=weight_bytes)
     return Roofline(sizes, gpu, *split, weight_bytes=weight_bytes)
+
+
+def _not_calibrated(config: SimulatedConfig, gpu: Device | None) -> InputError:
+    key = _machine(gpu)
+    on = f"{gpu.name}" if gpu is not None else f"this processor ({key['processor']}, {key['usable_cores']} cores)"
+    known = sorted(
+        {f"{one.machine.get('device')} with {one.machine.get('usable_cores')} cores" for one in calibration.every()}
+    )
+    return InputError(
+        "step_time",
+        config.step_time,
+        f"a calibration of {config.model} on {on}",
+        f"make one there with `workbench calibrate --set model={config.model}`, or choose a GPU and the roofline; "
+        f"there are calibrations for {' and '.join(known) or 'no machine yet'}",
+    )
 
 
 _RELEVANT = {"dtype", "quantization", "tensor_parallel_size", "pipeline_parallel_size", "attention_backend"}
@@ -233,12 +244,11 @@ def _overridden(config: SimulatedConfig) -> int | None:
 def _blocks(config: SimulatedConfig, memory: Memory | None, sizes: Architecture | None, block_size: int) -> int:
     if memory is not None:
         return memory.blocks(config.max_num_batched_tokens)
-    if config.kv_cache_mib is None or sizes is None:
-        raise InputError(
-            "KV pool", "no size", "kv_cache_mib and a model of known sizes, or kv_blocks", "set kv_cache_mib"
-        )
-    width = 4 if config.dtype == "float32" else 2
-    return max(2, int(config.kv_cache_mib * _MIB // (block_size * sizes.kv_bytes_per_token(width))))
+    if sizes is None:
+        raise InputError("KV pool", "a model of unknown sizes", "the number of its blocks", "set kv_blocks")
+    pool = config.kv_cache_mib or EngineConfig().kv_cache_mib or 0  # as a live engine on this processor starts
+    width = 4 if fitted(config, "cpu").dtype == "float32" else 2
+    return max(2, int(pool * _MIB // (block_size * sizes.kv_bytes_per_token(width))))
 
 
 def _swap(config: SimulatedConfig, memory: Memory | None, gpu: Device | None) -> Swap | None:
