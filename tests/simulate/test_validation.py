@@ -1,4 +1,4 @@
-"""Validation: a run whose steps cost what was calibrated is foretold as it was, one that is slower is not, by as much."""
+"""Validation: a run at the calibrated prices is foretold as it was; a slower one is not, and off by as much."""
 
 import json
 from dataclasses import replace
