@@ -2,7 +2,7 @@
 
 verdict.py            what became of a claim, on one line
 long_prompt.py        what happened to the long prompt of a run and to the streams beside it
-limits.py             physical limits that the articles' own numbers are held against
+limits.py             the model and the GPU that the articles' numbers are of
 freeze.py             C1: one step with the whole prompt freezes every stream
 chunk_steps.py        C2: ceil(L/C) steps
 flat_gaps.py          C3: chunked, gaps stay flat and TTFT grows
@@ -17,20 +17,26 @@ utilisation.py        C9: MFU of decodes alone and with prefill riding along
 crossover.py          C11: recompute or swap
 step_order.py         C13: the order inside a step
 cache_lookup.py       what each request took from the prefix cache
+article_rows.py       C14's table: the article's rows, a simulation and the physical floors
+eight_h100s.py        C14: three policies on 8 x H100
 cached_prefix.py      C15: the longest cached prefix first
+oom_rate.py           C16: the OOM rate with and without chunks
 resolved.py           asks the installed vLLM what it makes of a command line
 """
 
+from workbench.claims.article_rows import article_table
 from workbench.claims.cache_lookup import cache_lookups
 from workbench.claims.cached_prefix import cached_prefix
 from workbench.claims.chunk_steps import chunk_steps, step_counts
 from workbench.claims.crossover import recompute_or_swap
 from workbench.claims.default_on import flag_needed
+from workbench.claims.eight_h100s import eight_h100s
 from workbench.claims.flat_gaps import flat_gaps
 from workbench.claims.freeze import freeze
 from workbench.claims.golden_range import golden_range
 from workbench.claims.long_prompt import LongPrompt, long_prompts
 from workbench.claims.memory import memory_exponent, peak_drop
+from workbench.claims.oom_rate import chunking_table, oom_rate, play_chunking
 from workbench.claims.preemption_cost import preemption_cost
 from workbench.claims.qos_classes import qos_classes
 from workbench.claims.reference_command import reference_command
@@ -43,16 +49,21 @@ __all__ = [
     "LongPrompt",
     "Outcome",
     "Verdict",
+    "article_table",
     "cache_lookups",
     "cached_prefix",
     "chunk_steps",
+    "chunking_table",
+    "eight_h100s",
     "flag_needed",
     "flat_gaps",
     "freeze",
     "golden_range",
     "long_prompts",
     "memory_exponent",
+    "oom_rate",
     "peak_drop",
+    "play_chunking",
     "preemption_cost",
     "qos_classes",
     "recompute_or_swap",

@@ -83,9 +83,13 @@ class Verdict:
 
 def origin_of(runs: Iterable[Measured]) -> str:
     """Where the numbers of these runs come from, in words: "live CPU, tiny-long"; see :func:`origin_words`."""
+    return origins(run.trace.meta for run in runs)
+
+
+def origins(metas: Iterable[Mapping[str, Any]]) -> str:
+    """The same from the metadata of the runs."""
     found: dict[str, None] = {}
-    for run in runs:
-        meta = run.trace.meta
+    for meta in metas:
         label, where = origin_words(meta), _where(meta.get("engine") or {})
         found[f"{label}, {where}" if where else label] = None
     return " and ".join(found)

@@ -41,6 +41,11 @@ class MemoryFit:
         """Peak that the fit expects in a step of that many tokens."""
         return float(np.exp(self.intercept) * tokens**self.exponent)
 
+    def tokens_in(self, size: float) -> int:
+        """Tokens of the largest step that the fit expects to need at most ``size`` bytes."""
+        # The inverse of a power may be off by the last digit: a step that needs exactly ``size`` fits.
+        return int((size / np.exp(self.intercept)) ** (1 / self.exponent) * (1 + 1e-12))
+
 
 def pooled(traces: Iterable[Trace]) -> Trace:
     """The first trace with the steps of all, for a fit over several runs of one engine."""

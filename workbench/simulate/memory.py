@@ -6,7 +6,6 @@ budget, and gives the KV pool what weights, that step's activation, graphs and t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
@@ -200,7 +199,7 @@ class Memory:
         """Tokens of the largest single step that fits an engine started with that budget, chunking or not."""
         room = self.room(budget)
         if self.fit is not None:
-            return int((room / math.exp(self.fit.intercept)) ** (1 / self.fit.exponent) * (1 + 1e-12))
+            return self.fit.tokens_in(room)
         with_rows = self.seqs * (self.token_bytes + self.request_bytes)
         if room < with_rows:
             return int(room / (self.token_bytes + self.request_bytes))

@@ -8,6 +8,8 @@
     mfu_chart       model FLOPs utilisation of every step
     memory_scatter  activation peak against tokens in the step, over several runs
     crossover_chart cost of a recompute and of a swap against the length of a context
+    band_chart      figures with their bands, beside what is said of them and the physical floor
+    largest_step_chart  the largest step that fits into memory, by budget
     policy_chart    gaps and waits of several policies on one scale; policy_table has the figures
 
 All take a :class:`Look` for size, theme and shared axes, and say on themselves where their numbers come from. Each of
@@ -15,10 +17,12 @@ the four time charts is made of two halves: ``gaps``, ``steps``, ``memory``, ``q
 ``gap_marks``, ``step_marks``, ``memory_marks``, ``queue_marks`` draw rows, whether they are there or come later.
 """
 
+from workbench.ui.charts.band import band_chart
 from workbench.ui.charts.crossover import crossover_chart
 from workbench.ui.charts.data import decimate, long_prefills, run_span
 from workbench.ui.charts.gaps import gap_chart, gap_domain
 from workbench.ui.charts.history import history_chart
+from workbench.ui.charts.largest_step import largest_step_chart
 from workbench.ui.charts.memory import memory_chart
 from workbench.ui.charts.mfu import mfu_chart
 from workbench.ui.charts.origin import origin
@@ -37,6 +41,7 @@ __all__ = [
     "PAGE",
     "Look",
     "Palette",
+    "band_chart",
     "crossover_chart",
     "css_variables",
     "decades",
@@ -44,6 +49,7 @@ __all__ = [
     "gap_chart",
     "gap_domain",
     "history_chart",
+    "largest_step_chart",
     "long_prefills",
     "memory_chart",
     "memory_scatter",
