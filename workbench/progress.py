@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tqdm import tqdm
 
 from workbench.run import Run
 from workbench.session import Workbench
+from workbench.simulate.banded import Told
 
 
 def start(bench: Workbench) -> None:
@@ -31,3 +34,18 @@ def watch(run: Run) -> None:
         while not run.wait(0.2):
             bar.update(run.progress[0] - bar.n)
         bar.update(run.progress[0] - bar.n)
+
+
+@contextmanager
+def plays(what: str = "simulation") -> Iterator[Told]:
+    """Gives what to tell of each play before it begins, as :func:`workbench.simulate.banded.play_banded` does."""
+    with tqdm(total=None, desc=what, unit=" plays", file=sys.stdout) as bar:
+
+        def told(done: int, total: int, name: str) -> None:
+            bar.total = total
+            bar.set_postfix_str(name, refresh=False)
+            bar.update(done - bar.n)
+
+        yield told
+        bar.set_postfix_str("", refresh=False)
+        bar.update((bar.total or 0) - bar.n)
