@@ -30,6 +30,7 @@ from workbench.cli_options import (
     StartUp,
     start_up_fields,
 )
+from workbench.cli_plan import plan_verb
 from workbench.cli_simulator import simulator_verbs
 from workbench.errors import EngineStartError, InputError, WorkbenchError
 from workbench.knob_options import knob_values, one_value_each
@@ -238,6 +239,7 @@ def _terminate(signum: int, _frame: FrameType | None) -> NoReturn:
 
 
 app.add_typer(house)
+app.add_typer(plan_verb)
 app.add_typer(simulator_verbs)
 
 

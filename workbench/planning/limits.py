@@ -1,0 +1,47 @@
+"""What keeps a setting from more: which part of the SLO breaks first, and what of the engine is used up then."""
+
+from __future__ import annotations
+
+from workbench.planning.capacity import Capacity
+from workbench.planning.rule import Verdict
+
+_FULL = 0.95  # share of KV blocks from which the pool counts as full
+_OFTEN = 0.2  # share of steps
+_RARE = 0.05  # share of requests, below which it is the growing queue that breaks the rule
+_ALIKE = 0.5  # a part of the SLO that is missed at least this often, beside the one missed most
+
+
+def limiting(capacity: Capacity, max_running: int) -> str:
+    """A few words: "gap: steps with prefill", "TTFT: KV pool full"; at the lowest rate that was not met.
+
+    Args:
+        capacity: of the setting.
+        max_running: its running cap.
+    """
+    over = capacity.over
+    if over is None:
+        return f"nothing up to {capacity.low:.3g}/s"
+    part = _part(over)
+    if not capacity.low:
+        return f"{part}: even a lone request"
+    return f"{part}: {_resource(over, max_running)}"
+
+
+def _part(over: Verdict) -> str:
+    """The parts of the SLO that are missed most; "throughput" where more comes than is served, and little is missed."""
+    shares = {"errors": over.failed, "TTFT": over.late - over.failed, "gap": over.stalled}
+    most = max(shares.values())
+    if most < _RARE and over.growth > 0:
+        return "throughput"
+    return " and ".join(name for name, share in shares.items() if most > 0 and share >= _ALIKE * most) or "SLO"
+
+
+def _resource(over: Verdict, max_running: int) -> str:
+    f = {name: value or 0.0 for name, value in over.facts.items()}
+    if over.failed and over.why:
+        return over.why
+    if f["preemptions"] or (f["kv_max"] >= _FULL and f["waiting_mean"] > _OFTEN):
+        return "KV pool full"
+    if f["running_max"] >= max_running and f["at_cap"] >= _OFTEN:
+        return f"running cap of {max_running}"
+    return "steps with prefill" if f["prefill_time"] >= 1 / 2 or over.stalled > over.late else "decode steps"
