@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+
+import psutil
 import pytest
 
 from workbench.config import parse
@@ -45,3 +48,18 @@ def test_figures_follow_from_the_capacity(found):
     assert figures["goodput_share"] == 1.0
     assert 0 < figures["mfu"] < 0.01
     assert figures["label"] == "simulated, constant, made up"
+
+
+def test_a_stop_in_mid_play_ends_it_and_its_child():
+    begun = threading.Event()
+    asked = Asked.of("azure-like", budgets=(512,), chunks=(0,), rule=Rule(requests=5000, most=20_000))
+    planner = Planner(asked, lambda now: begun.set() if now.what.startswith("budget") else None, workers=1)
+    thread = threading.Thread(target=planner.run)
+    thread.start()
+    assert begun.wait(180)
+    pid = planner._players[0]._simulator.pid
+    planner.stop()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert planner.plan.stopped
+    assert not psutil.pid_exists(pid)

@@ -61,10 +61,12 @@ class Asked:
                 raise InputError(name, "none", "at least one", "give one, or leave it out")
             if len(set(some)) < len(some):
                 raise InputError(name, ",".join(map(str, some)), "values that differ", "leave one out")
-            if min(some) < (name == "budget"):
-                raise InputError(name, min(some), f"{int(name == 'budget')} tokens or more", "choose another")
+            least = int(name == "budget")
+            for one in some:
+                if not isinstance(one, int) or one < least:
+                    raise InputError(name, one, f"a whole number of tokens, {least} or more", "choose another")
         for name, value in (("price", self.price), ("need", self.need)):
-            if value is not None and not 0 < value < float("inf"):
+            if value is not None and not (isinstance(value, int | float) and 0 < value < float("inf")):
                 raise InputError(name, value, "a number above 0", "leave it out, or give one")
         for policy in (self.policy, *self.policies):
             if policy not in POLICIES:

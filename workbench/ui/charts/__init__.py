@@ -11,6 +11,7 @@
     band_chart      figures with their bands, beside what is said of them and the physical floor
     largest_step_chart  the largest step that fits into memory, by budget
     policy_chart    gaps and waits of several policies on one scale; policy_table has the figures
+    plan_chart      capacity over budget and chunk cap; capacity_chart has policies, plan_table the figures
 
 All take a :class:`Look` for size, theme and shared axes, and say on themselves where their numbers come from. Each of
 the four time charts is made of two halves: ``gaps``, ``steps``, ``memory``, ``queue`` turn a trace into rows, and
@@ -26,6 +27,7 @@ from workbench.ui.charts.largest_step import largest_step_chart
 from workbench.ui.charts.memory import memory_chart
 from workbench.ui.charts.mfu import mfu_chart
 from workbench.ui.charts.origin import origin
+from workbench.ui.charts.plan import capacity_chart, plan_chart, plan_table
 from workbench.ui.charts.policies import policy_chart
 from workbench.ui.charts.policy_table import policy_table
 from workbench.ui.charts.queue import queue_chart
@@ -55,6 +57,8 @@ __all__ = [
     "memory_scatter",
     "mfu_chart",
     "origin",
+    "plan_chart",
+    "plan_table",
     "policy_chart",
     "policy_table",
     "policy_waits",

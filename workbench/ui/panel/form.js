@@ -134,6 +134,31 @@ const KINDS = {
     };
   },
 
+  copier(part) {
+    const root = element("button", "wb-press", part.text);
+    root.type = "button";
+    let copies = "";
+    root.addEventListener("click", () => {
+      const says = (text) => {
+        put(root, text);
+        setTimeout(() => put(root, part.text), 2000);
+      };
+      if (!navigator.clipboard) return says("Not allowed here: select the text"); // as on a page without https
+      navigator.clipboard.writeText(copies).then(
+        () => says("Copied"),
+        () => says("Not allowed here: select the text"),
+      );
+    });
+    return {
+      root,
+      update(now) {
+        copies = now.copies;
+        mark(root, "title", now.hint);
+        root.disabled = !copies;
+      },
+    };
+  },
+
   slider(part, form) {
     const control = element("input");
     Object.assign(control, { type: "range", min: 0, step: 1 });

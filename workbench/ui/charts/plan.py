@@ -1,0 +1,250 @@
+"""A plan: capacity over budget and chunk cap, and capacity by policy with its band."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from workbench.planning.plan import Plan
+from workbench.planning.rows import Row
+from workbench.ui.charts.theme import Look, finish, message_chart
+
+CONTOUR, POLICIES = "Capacity by budget and chunk cap", "Capacity by policy"
+_FAINT, _STRONG = 0.06, 0.55  # opacity of the least and the most: text in ink reads on both
+_INSET = 0.02  # of a cell
+_TABLE = {
+    "budget": "budget",
+    "chunk": "chunk",
+    "policy": "policy",
+    "capacity_per_s": "requests/s",
+    "capacity_low_per_s": "band from",
+    "capacity_high_per_s": "to",
+    "band_of": "band of",
+    "limit": "limited by",
+    "output_tokens_per_s": "output tokens/s",
+    "mfu": "MFU",
+    "kv_max": "KV max",
+    "largest_prompt_in_step": "prompt tokens/step",
+    "largest_step_tokens": "step that fits",
+    "cost_per_million_output_tokens": "cost per M output tokens",
+    "cost_low": "cost from",
+    "cost_high": "cost to",
+    "replicas": "replicas",
+    "replicas_worst": "replicas at most",
+    "label": "label",
+}
+
+
+def plan_table(plan: Plan) -> pd.DataFrame:
+    """The figures behind the charts, one row a setting; columns that nothing is known of are left out.
+
+    Requests/s and their band, what limits them, and at the capacity output tokens/s, MFU, KV use, the most tokens of
+    one prompt in a step, the most tokens that memory allows in a step, cost and replicas.
+    """
+    frame = plan.table
+    known = [name for name in _TABLE if name in frame and frame[name].notna().any()]
+    return frame[known].rename(columns=_TABLE)
+
+
+def plan_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerChart:
+    """Requests/s that meet the SLO, by budget (across) and chunk cap (up); darker is more.
+
+    Only settings that were sampled are drawn, each with its figure and its band; nothing is interpolated. "= off" is a
+    cap that cuts nothing there. A dashed line parts what can serve the rate that is needed, or anything, from what
+    cannot.
+
+    Args:
+        plan: also one that is not complete.
+        look: size and theme.
+    """
+    look = look or Look(height=250)
+    budgets, chunks = (sorted(some) for some in (plan.asked.budgets, plan.asked.chunks))
+    chunks = [*(one for one in chunks if one), *([0] if 0 in chunks else [])]  # no cap is the largest cap
+    cells = [_cell(row, plan, budgets.index(row.budget), chunks.index(row.chunk)) for row in plan.cells]
+    subtitle = _subtitle(plan)
+    if not cells:
+        return message_chart(look, name=CONTOUR, subtitle=subtitle[0], message="Nothing was played yet.")
+    frame, colours = pd.DataFrame(cells), look.palette
+    across, up = [f"{one:,}" for one in budgets], [f"{one:,}" if one else "off" for one in chunks]
+    x, middle_x = (_axis(alt.X, name, "token budget of a step", across) for name in ("x", "mx"))
+    y, middle_y = (_axis(alt.Y, name, "chunk cap, tokens", up) for name in ("y", "my"))
+    opacity = alt.Opacity(
+        "rate:Q",
+        scale=alt.Scale(domain=[0, float(frame["rate"].max()) or 1.0], range=[_FAINT, _STRONG]),
+        legend=None,
+    )
+    tips = [alt.Tooltip(f"{name}:N") for name in ("setting", "requests/s", "band", "limited by")]
+    base = alt.Chart(frame)
+    layers: list[alt.Chart] = [
+        base.mark_rect(color=colours.decode, stroke=colours.ground, strokeWidth=2, strokeOpacity=1, aria=False).encode(
+            x=x, x2="x2:Q", y=y, y2="y2:Q", opacity=opacity, tooltip=tips
+        ),
+        _words(base.encode(x=middle_x, y=middle_y), "figure", -9, colours.ink, fontSize=14, fontWeight=600),
+        _words(base.encode(x=middle_x, y=middle_y), "band", 8, colours.ink, fontSize=11),
+        _words(base.encode(x=middle_x, y=middle_y), "limited by", 24, colours.ink, fontSize=10),
+    ]
+    best = plan.best_cell
+    if best is not None:
+        mark = frame[(frame["budget"] == best.budget) & (frame["chunk"] == best.chunk)].copy()
+        mark[["x", "y"]] += _INSET  # so that an edge beside it is seen
+        mark[["x2", "y2"]] -= _INSET
+        layers.append(
+            alt.Chart(mark)
+            .mark_rect(filled=False, stroke=colours.ink, strokeWidth=2, aria=False)
+            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
+        )
+    edges = _edges({(cell["x"], cell["y"]): bool(cell["feasible"]) for cell in cells})
+    if edges:
+        layers.append(
+            alt.Chart(pd.DataFrame(edges))
+            .mark_rule(color=colours.alert, strokeWidth=2.5, strokeDash=[6, 3], aria=False)
+            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
+        )
+    return finish(
+        alt.layer(*layers),
+        look,
+        name=CONTOUR,
+        subtitle=subtitle,
+        description=f"Heat map: requests/s that meet the SLO at {len(cells)} settings of budget and chunk cap. "
+        + " ".join(f"{cell['setting']}: {cell['requests/s']} ({cell['band']})." for cell in cells),
+    )
+
+
+def capacity_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerChart:
+    """Requests/s that meet the SLO under each policy, with its band as a line; without policies, of each setting.
+
+    Args:
+        plan: also one that is not complete.
+        look: width and theme; the height is that of the rows.
+    """
+    rows = plan.policies or [row for row in plan.cells if row.same_as is None and row.capacity is not None]
+    look = look or Look(height=34 * max(len(rows), 2))
+    if not rows:
+        return message_chart(look, name=POLICIES, subtitle=_subtitle(plan)[0], message="Nothing was played yet.")
+    frame = pd.DataFrame([_bar(row, plan) for row in rows])
+    colours = look.palette
+    order = frame["name"].tolist()
+    top = 1.15 * max(float(frame[["rate", "high"]].max().max()), plan.asked.need or 0.0) or 1.0
+    frame["right"] = frame["low"] > top / 2  # its words would not fit to the right of it
+    y = alt.Y("name:N", sort=order, axis=alt.Axis(title=None, labelLimit=260, labelColor=colours.ink))
+    scale = alt.Scale(domain=[0, top], nice=False)
+    title = "requests/s that meet the SLO"
+    x = alt.X("rate:Q", scale=scale, axis=alt.Axis(title=title, grid=True))
+    base = alt.Chart(frame)
+    layers = [
+        base.mark_rule(color=colours.decode, strokeWidth=7, opacity=0.3, aria=False).encode(
+            x=alt.X("low:Q", scale=scale, axis=alt.Axis(title=title, grid=True)), x2="high:Q", y=y
+        ),
+        base.mark_point(
+            color=colours.decode, filled=True, shape="diamond", size=90, opacity=1, clip=True, aria=False
+        ).encode(x=x, y=y, tooltip=[alt.Tooltip(f"{name}:N") for name in ("name", "figure", "band", "limit")]),
+        *(
+            alt.Chart(some)
+            .mark_text(color=colours.ink, align=align, dy=-11, fontSize=11, aria=False)
+            .encode(x=alt.X(f"{end}:Q", scale=scale), y=y, text="figure:N")
+            for some, align, end in ((frame[~frame["right"]], "left", "low"), (frame[frame["right"]], "right", "high"))
+            if len(some)
+        ),
+    ]
+    if plan.asked.need is not None:
+        layers.insert(
+            0,
+            alt.Chart(pd.DataFrame({"need": [plan.asked.need]}))
+            .mark_rule(color=colours.alert, strokeDash=[6, 4], strokeWidth=1.5, aria=False)
+            .encode(x=alt.X("need:Q", scale=scale)),
+        )
+    name = POLICIES if plan.policies else "Capacity by setting"
+    said = "line: from the slowest to the fastest steps that any model says"
+    if plan.asked.need is not None:
+        said += f" · dashed: {plan.asked.need:g} requests/s needed"
+    return finish(
+        alt.layer(*layers),
+        look,
+        name=name,
+        subtitle=[*_subtitle(plan)[:1], said],
+        description=f"{name}: " + " ".join(f"{one['name']}: {one['figure']}." for one in frame.to_dict("records")),
+    )
+
+
+def _subtitle(plan: Plan) -> list[str]:
+    slo, need = plan.asked.slo, plan.asked.need
+    lines = [
+        f"{plan.label} · {plan.load.name} on {plan.hardware} · SLO: TTFT {slo.ttft_ms:g} ms, gap {slo.gap_ms:g} ms",
+        f"band below each figure; ~ is the best one's, taken over · dashed: edge of {_wanted(need)} · framed: the best",
+    ]
+    if plan.stopped:
+        lines.append("stopped before its end")
+    return lines
+
+
+def _wanted(need: float | None) -> str:
+    return "what meets the SLO at all" if need is None else f"{need:g} requests/s"
+
+
+def _cell(row: Row, plan: Plan, x: int, y: int) -> dict[str, Any]:
+    band = row.rates()
+    mark = "~" if row.band is not None and row.band.of == "best" else ""
+    figure = "n/a" if row.capacity is None else f"{row.rate:.3g}/s"
+    same = f" = {f'{row.same_as[1]:,}' if row.same_as[1] else 'off'}" if row.same_as is not None else ""
+    return {
+        "x": x, "x2": x + 1, "y": y, "y2": y + 1, "mx": x + 0.5, "my": y + 0.5,
+        "budget": row.budget,
+        "chunk": row.chunk,
+        "rate": row.rate,
+        "feasible": row.rate >= (plan.asked.need or 1e-12),
+        "setting": f"budget {row.budget:,}, chunk {f'{row.chunk:,}' if row.chunk else 'off'}",
+        "requests/s": figure,
+        "figure": figure + same,
+        "band": f"{mark}{band[0]:.3g} to {band[1]:.3g}" if band and row.rate else "",
+        "limited by": "does not fit" if row.capacity is None else row.limit,
+    }  # fmt: skip
+
+
+def _bar(row: Row, plan: Plan) -> dict[str, Any]:
+    band = row.rates() or (row.rate, row.rate)
+    name = row.policy
+    if not plan.policies:
+        name = f"budget {row.budget:,}, chunk {f'{row.chunk:,}' if row.chunk else 'off'}"
+    elif row.policy == "monolithic":
+        name = f"{row.policy}, budget {row.budget:,}"
+    words = f"{row.rate:.3g}/s" + (f" ({band[0]:.3g} to {band[1]:.3g})" if band[1] > band[0] else "")
+    return {
+        "name": name,
+        "rate": row.rate,
+        "low": band[0],
+        "high": band[1],
+        "figure": f"{words} · {row.limit}",
+        "band": f"{band[0]:.3g} to {band[1]:.3g}",
+        "limit": row.limit,
+    }
+
+
+def _axis(kind: Any, field: str, title: str, labels: Sequence[str]) -> Any:
+    """A channel of cells that are one wide, with a label in the middle of each."""
+    axis = alt.Axis(
+        title=title,
+        values=[i + 0.5 for i in range(len(labels))],
+        labelExpr=f"{list(labels)}[floor(datum.value)]",
+        grid=False,
+        domain=False,
+        ticks=False,
+    )
+    return kind(f"{field}:Q", scale=alt.Scale(domain=[0, len(labels)], nice=False), axis=axis)
+
+
+def _words(base: alt.Chart, field: str, dy: int, colour: str, **font: Any) -> alt.Chart:
+    return base.mark_text(color=colour, dy=dy, aria=False, **font).encode(text=f"{field}:N")
+
+
+def _edges(feasible: dict[tuple[int, int], bool]) -> list[dict[str, int]]:
+    """Sides between a cell that is feasible and one beside it that is not."""
+    found = []
+    for (x, y), good in feasible.items():
+        if feasible.get((x + 1, y), good) != good:
+            found.append({"x": x + 1, "x2": x + 1, "y": y, "y2": y + 1})
+        if feasible.get((x, y + 1), good) != good:
+            found.append({"x": x, "x2": x + 1, "y": y + 1, "y2": y + 1})
+    return found
