@@ -15,6 +15,7 @@ from workbench import metrics
 from workbench.config import SLO
 from workbench.engine.protocol import Engine, Playing
 from workbench.errors import EngineError, WorkbenchError
+from workbench.origin import origin_words
 from workbench.store import RunWriter, open_run
 from workbench.store.writer import EndStatus
 from workbench.tail import Tail
@@ -227,6 +228,11 @@ class Run(RecordedRun):
     def label(self) -> str:
         """Where its numbers come from."""
         return str(self._begun.get("label"))
+
+    @property
+    def origin(self) -> str:
+        """The same with what is known of simulated ones: the step-time model and its error, or "uncalibrated"."""
+        return origin_words(self._begun)
 
     @property
     def elapsed_s(self) -> float:

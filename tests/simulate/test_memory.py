@@ -87,6 +87,16 @@ def test_the_warning_has_the_arithmetic_and_only_where_it_is_needed():
     assert EIGHT.warning(2048, 4096) == ""
 
 
+def test_the_line_beside_a_hot_budget_keeps_the_pool_that_was_taken_at_the_start():
+    # 0.08 of 81,559 MiB and the activation of a step of 8,192 are free, whatever the budget is now.
+    need = (512 * EIGHT.token_bytes + 128 * 128256 * 10) / 2**30
+    room = (0.08 * 81559 * 2**20 + EIGHT.activation(8192)) / 2**30
+    said = EIGHT.beside(512, 8192, 131072)
+    assert said.startswith(f"A step of 512 tokens needs {need:.2f} GiB of {room:.1f} free; unchunked, ")
+    assert f"{EIGHT.dies_at(8192, 131072):,} tokens or more die (estimate)" in said
+    assert "the longest prompt fits into one step" in EIGHT.beside(512, 8192, 4096)
+
+
 def test_one_row_a_budget():
     rows = EIGHT.table([512, 2048])
     assert [row["budget"] for row in rows] == [512, 2048]

@@ -220,6 +220,21 @@ class Memory:
             f"activation, {self.room(budget) / _GIB:.1f} GiB free ({self.activation_origin})"
         )
 
+    def beside(self, budget: int, started: int, longest: int) -> str:
+        """One line beside the hot budget of an engine that runs: what a full step needs, and when a whole prompt dies.
+
+        Args:
+            budget: tokens of a step now.
+            started: the budget that it was started with, for which its KV pool leaves room.
+            longest: prompt that it takes.
+        """
+        need, room, limit = self.activation(budget), self.room(started), self.dies_at(started, longest)
+        dies = "the longest prompt fits into one step" if limit is None else f"unchunked, {limit:,} tokens or more die"
+        return (
+            f"A step of {budget:,} tokens needs {need / _GIB:.2f} GiB of {room / _GIB:.1f} free; {dies} "
+            f"({self.activation_origin})."
+        )
+
     def table(self, budgets: Iterable[int]) -> list[dict[str, Any]]:
         """One row a budget: activation, pool, blocks, tokens they hold, largest step; for charts and the planner."""
         rows = []

@@ -311,7 +311,6 @@ def test_an_ended_run_stays_on_the_charts_when_the_window_changes(panel, bench):
     assert until(lambda: panel.board.rows.get("gaps", {}).get("gaps"))
     bench.stop_load(10)
     bench.current_run._playing.zero -= 100  # as if it had ended long ago
-    bench.current_run._ended_at -= 100
     panel.board.window_s = 60.0
     assert until(lambda: panel._feed._window_s == 60.0)
     assert until(lambda: len(panel.board.rows.get("gaps", {}).get("gaps", {})) == 2)

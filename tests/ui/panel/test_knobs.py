@@ -192,3 +192,18 @@ def test_a_late_change_after_the_engines_end_is_not_sent(form):
     form.unbind()
     pick(form, "budget", 64)
     assert not form.sent
+
+
+def test_the_line_beside_the_budget_follows_the_slider_and_cells():
+    form = KnobForm()
+    (beside,) = [part for part in form.parts if part.id == "step_memory"]
+    assert form.parts.index(beside) == 1 + form.parts.index(form.controls["budget"])
+    assert beside.text == ""
+    form.bind(ENVELOPE, ENVELOPE.defaults, note=lambda budget: f"a step of {budget}")
+    assert beside.text == "a step of 8192"
+    pick(form, "budget", 64)
+    assert beside.text == "a step of 64"
+    form.show(ENVELOPE.defaults.replace(budget=128))
+    assert beside.text == "a step of 128"
+    form.unbind()
+    assert beside.text == ""

@@ -7,6 +7,7 @@ import pytest
 from workbench import startable
 from workbench.config import EngineConfig
 from workbench.presets import preset, presets
+from workbench.simulated_config import SimulatedConfig
 from workbench.startable import Machine
 from workbench.ui.panel.startup import FIRST, StartUpForm
 
@@ -67,7 +68,8 @@ def test_every_field_has_a_control_on_screen_and_those_that_matter_come_first():
         assert one.label, name
     order = [form.controls["model"], form.preset, *(form.controls[name] for name in FIRST)]
     assert list(form.parts[: len(order)]) == order
-    (drawer,) = [part for part in form.parts if part.parts]
+    hardware, drawer = [part for part in form.parts if part.parts]
+    assert (hardware.title, hardware.parts) == ("Simulated hardware", (form.engine, *form.hardware.values()))
     assert (drawer.title, len(drawer.parts)) == ("More start-up fields", len(form.controls) - 1 - len(FIRST))
 
 
@@ -168,4 +170,41 @@ def test_nothing_can_be_changed_while_an_engine_runs():
     for off in (True, False):
         form.disabled = off
         assert form.disabled is off
-        assert {one.disabled for one in (*form.controls.values(), form.preset)} == {off}
+        every = (*form.controls.values(), *form.hardware.values(), form.preset, form.engine)
+        assert {one.disabled for one in every} == {off}
+
+
+def note(form):
+    (said,) = [part for part in form.parts if part.id == "start_memory"]
+    return said.text
+
+
+def test_a_simulated_engine_has_its_own_fields_and_defaults():
+    form = StartUpForm()
+    assert all(one.hidden for one in form.hardware.values())
+    assert set(SimulatedConfig.model_fields) - set(EngineConfig.model_fields) == {"engine", "count", *form.hardware}
+    form.engine.choose("simulated")
+    assert not any(one.hidden for one in form.hardware.values())
+    assert form.config == SimulatedConfig()  # 70B on one H100: said to be too much
+    assert "take more GPUs" in form.problem
+    pick(form, "tensor_parallel_size", 8)
+    assert form.problem is None
+    assert form.values() == {"engine": "simulated", "tensor_parallel_size": 8}
+    assert form.fields["engine"] == "simulated"
+    assert form.preset.value == "own"
+    form.engine.choose("live")
+    assert (form.config, form.preset.value, form.fields["engine"], note(form)) == (EngineConfig(), "laptop", "live", "")
+
+
+def test_the_memory_beside_the_budget_is_that_of_the_hardware():
+    form = StartUpForm(SimulatedConfig(tensor_parallel_size=8, max_num_batched_tokens=2048).model_dump())
+    # 2,048 x 93,972 bytes and 256 rows of logits of 1.28 MB; 5 % of 79.6 GiB and that is free: see test_memory
+    assert note(form).startswith("roofline, uncalibrated: A step of 2,048 tokens needs 0.49 GiB of 6.9 free; ")
+    assert note(form).endswith("the longest prompt fits into one step (estimate).")
+    pick(form, "max_model_len", 131072)
+    assert "unchunked, 74,853 tokens or more die (estimate)" in note(form)
+    form.hardware["gpu"].put("abacus")
+    assert form.problem.startswith("GPU: got 'abacus', expected one of ")
+    assert note(form) == ""
+    form.set({})
+    assert form.config == EngineConfig()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workbench.errors import EngineError
+from workbench.origin import origin_words
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.tail import Place
@@ -52,6 +53,7 @@ class Feed:
         self._window_s = board.window_s
         self._rows: LiveRows | None = None
         self._figures: LiveFigures | None = None
+        self._badge = ""
         self._kpis: list[Kpi] = []
         self._stalls: dict[str, Any] = {}
         self._asked: deque[Mapping[str, Any]] = deque(maxlen=_ASKED)
@@ -142,8 +144,8 @@ class Feed:
         self._figures = LiveFigures(slo, self._window_s)
         self._kpis, self._kpis_due, self._stalls = no_kpis(slo, self._window_s), 0.0, {}
         self._missed_before, self._failed = -1, ""
-        label = self._bench.engine.label if run is None else run.label
-        self._board.show(live_charts(slo, streams, label=label), {"t0": 0.0, "t1": self._window_s})
+        self._badge = self._origin(run)
+        self._board.show(live_charts(slo, streams, label=self._badge), {"t0": 0.0, "t1": self._window_s})
 
     def _changes(self, run: Run) -> Changes:
         rows, figures = self._rows, self._figures
@@ -151,8 +153,9 @@ class Feed:
             raise AssertionError("a run is followed before it is ticked")
         batches, self._place = run.tail.since(self._place)
         for table, some in batches:
-            rows.take(table, some)
-            figures.take(table, some)
+            told = _arrived(some) if table == "tokens" else some
+            rows.take(table, told)
+            figures.take(table, told)
         if self._missed_before < 0:  # what went before this panel looked is no loss of it
             self._missed_before = self._place.missed
         self._now_s, self._fresh = run.elapsed_s, self._fresh or bool(batches)
@@ -174,13 +177,27 @@ class Feed:
         self._faults = len(faults)
 
     def _status(self) -> dict[str, Any]:
-        engine, run = self._bench.engine, self._run
+        run = self._run
         words = [self._state()]
         if run is not None and not run.done:
             words.append(f"playing {run.scenario}, {self._now_s:,.0f} s")
         return {
             "kpis": self._kpis,
-            "badge": engine.label if run is None else run.label,
+            "badge": self._origin(None) if run is None else self._badge,
             "state": " · ".join(words),
             "dropped": max(0, self._place.missed - max(0, self._missed_before)) + self._lost,
         }
+
+    def _origin(self, run: Run | None) -> str:
+        """Where the numbers come from; of simulated ones also how good they are."""
+        engine = self._bench.engine
+        if run is None:
+            setup = getattr(engine, "setup", None)  # a simulated engine's, once it was started
+            how = {"step_time_label": setup.label} if setup is not None else None
+            return origin_words({"label": engine.label, "engine": {"simulated": how}})
+        return run.origin
+
+
+def _arrived(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Output as it arrives: a simulated engine has no client, there that is when the step ends."""
+    return [row if row.get("client_s") is not None else {**row, "client_s": row["engine_s"]} for row in tokens]

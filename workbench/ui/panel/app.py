@@ -12,6 +12,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.session import Workbench
+from workbench.simulated_config import SimulatedConfig
 from workbench.ui.live.board import Board
 from workbench.ui.live.feed import Feed
 from workbench.ui.panel.actions import Actions, Listening
@@ -25,6 +26,7 @@ from workbench.ui.panel.log import LogDrawer
 from workbench.ui.panel.parts import row, section
 from workbench.ui.panel.policies import PolicyForm
 from workbench.ui.panel.startup import StartUpForm
+from workbench.ui.panel.step_memory import StepMemory
 
 _WINDOWS = {10.0: "10 s", 30.0: "30 s", 60.0: "1 min", 120.0: "2 min", 300.0: "5 min"}
 LEAVE_AFTER = "WORKBENCH_LEAVE_AFTER_S"  # set for dashboards: seconds without a word of a page
@@ -57,6 +59,7 @@ class Panel(widgets.Box):
         self.board = Board()
         self.start_form, self.knob_form, self.load_form = StartUpForm(), KnobForm(), LoadForm()
         self.policy_form, self.buttons = PolicyForm(), Buttons()
+        self._memory = StepMemory(bench)
         self.window = choice("window", "window", "How much of the past the charts show.", _WINDOWS, self.board.window_s,
                              text=lambda seconds: _WINDOWS.get(seconds, f"{seconds:g} s"))  # fmt: skip
         self._hand = HandOver(bench, lambda: self.load_form.values, lambda text: self.board.copy(text))
@@ -142,13 +145,13 @@ class Panel(widgets.Box):
 
     def _start(self) -> None:
         self._log.clear()
-        self._stopping, config = False, self.start_form.config
-        if config is None:
+        self._stopping = False
+        if self.start_form.config is None:
             return
         self._progress = (0.0, "starting")
         try:
             changes = self.start_form.changes
-            self._shown_config = self._bench.configure(**config.model_dump())
+            self._shown_config = self._bench.configure(**self.start_form.fields)
             self._bench.start(self._tell_progress)
             if changes:
                 self._bench.knobs(**changes)
@@ -208,8 +211,12 @@ class Panel(widgets.Box):
     def _as_shown(self, do: Callable[[], None]) -> None:
         """What is shown is what is meant, also before an engine was started with it."""
         if self.start_form.config is not None and not self.start_form.disabled:
-            self._shown_config = self._bench.configure(**self.start_form.config.model_dump())
+            self._shown_config = self._bench.configure(**self.start_form.fields)
         do()
+
+    def _look_at_peaks(self) -> None:
+        self._memory.look()
+        self.knob_form.remind()
 
     # What is shown.
 
@@ -271,7 +278,8 @@ class Panel(widgets.Box):
         if ready and (self.knob_form.disabled or engine.revision != self._revision):
             if self.knob_form.disabled:
                 self.start_form.set(self._bench.config.model_dump())
-                self.knob_form.bind(engine.envelope, engine.knobs, caches=engine.config.enable_prefix_caching)
+                caches, note = engine.config.enable_prefix_caching, self._memory.note
+                self.knob_form.bind(engine.envelope, engine.knobs, caches=caches, note=note)
                 self._length = self._bench.config.max_model_len
                 self.load_form.bind(self._length)
             else:
@@ -288,7 +296,11 @@ class Panel(widgets.Box):
             has_run=self._bench.current_run is not None,
             saving=going("save"),
         )
-        self.policy_form.fit(can=ready and not self._bench.playing, going=going("policies"))
+        if ready and self._memory.stale and not going("peaks"):
+            self._actions.run("peaks", self._look_at_peaks)
+        simulated = isinstance(self._bench.config, SimulatedConfig)
+        can = ready and not self._bench.playing
+        self.policy_form.fit(can=can, going=going("policies"), simulated=simulated)
         self._log.show(engine.log_tail())
 
 

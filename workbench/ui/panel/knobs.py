@@ -52,7 +52,8 @@ class KnobForm:
         self.empty = Button(
             "empty", "Empty prefix cache", "reset_prefix_cache(): forget all cached prompts, without a restart"
         )
-        self._said, self._uncached = Text("knob_problem", "alert"), Text("uncached")
+        self._said, self._uncached, self._beside = Text("knob_problem", "alert"), Text("uncached"), Text("step_memory")
+        self._note: Callable[[int], str] = lambda _budget: ""
         self._callbacks: list[Callable[[dict[str, Any]], None]] = []
         self._envelope: Envelope | None = None
         self._in_force: Knobs | None = None
@@ -60,7 +61,9 @@ class KnobForm:
         self._caches = False
         memory = [*(self.controls[name] for name in _MEMORY), row("cache", [self.empty]), self._uncached]
         self.parts: tuple[Part, ...] = (
-            *(one for name, one in self.controls.items() if name not in _MEMORY),
+            self.controls["budget"],
+            self._beside,
+            *(one for name, one in self.controls.items() if name not in ("budget", *_MEMORY)),
             Drawer("memory", "KV memory", memory, "How the KV blocks are given out, and the prefix cache"),
             self._said,
         )
@@ -78,13 +81,16 @@ class KnobForm:
         """Whether nothing can be changed, for want of an engine."""
         return self._envelope is None
 
-    def bind(self, envelope: Envelope, knobs: Knobs, *, caches: bool = True) -> None:
+    def bind(
+        self, envelope: Envelope, knobs: Knobs, *, caches: bool = True, note: Callable[[int], str] | None = None
+    ) -> None:
         """Offer what a running engine allows, and show what it has. Nobody is told.
 
         Args:
             envelope: of the engine.
             knobs: that are in force.
             caches: whether it was started with a prefix cache.
+            note: gives the line beside the budget: what a step of that size needs.
         """
         ranges: dict[str, Iterable[Any]] = {
             "budget": _budgets(envelope),
@@ -98,6 +104,7 @@ class KnobForm:
         }
         with self._said.together():
             self._envelope, self._caches = envelope, caches
+            self._note = note or (lambda _budget: "")
             for name, options in ranges.items():
                 one = self.controls[name]
                 if isinstance(one, Choice):
@@ -111,6 +118,7 @@ class KnobForm:
             self._envelope = None
             self._enable()
             self._say(None)
+            self.remind()
             self._hide_what_does_nothing()
 
     def show(self, knobs: Knobs) -> None:
@@ -120,6 +128,7 @@ class KnobForm:
             for name, one in self.controls.items():
                 one.show(getattr(knobs, name))
             self._say(None)
+            self.remind()
             self._hide_what_does_nothing()
 
     def on_change(self, callback: Callable[[dict[str, Any]], None]) -> None:
@@ -130,8 +139,13 @@ class KnobForm:
         """
         self._callbacks.append(callback)
 
+    def remind(self) -> None:
+        """Say anew what a step of the budget that is shown needs."""
+        self._beside.text = "" if self.disabled else self._note(self.controls["budget"].value)
+
     def _changed(self) -> None:
         self._hide_what_does_nothing()
+        self.remind()
         if self._envelope is None or self._in_force is None:
             return
         try:

@@ -30,6 +30,7 @@ _POINTS = 1500  # most rows of all its charts
 _WIDTH = 860  # px of the chart
 _LOOK_S = 0.5
 _NOTE = "One seeded run each: a difference holds the machine's noise as well."
+_VIRTUAL = "One seeded run each, in virtual time: the same seed makes the same run."
 
 
 class PolicyForm:
@@ -58,6 +59,7 @@ class PolicyForm:
         self._result = Pane("policy_result")
         self._known = threading.Lock()
         self._lengths: dict[str, float] = {}  # of plays on this engine, s
+        self._simulated = False
         parts: list[Part] = [self.scenario, row("policy_row", list(self.policies.values())), self._expect]
         parts += [row("policy_go", [self.button]), self._wrong, self._progress, self._result]
         self.drawer = Drawer("policy_drawer", COMPARE, parts, "The same load under several policies, side by side")
@@ -87,6 +89,9 @@ class PolicyForm:
         if self.problem or name is None:
             self._expect.text = ""
             return
+        if self._simulated:
+            self._expect.text = f"{len(chosen)} simulated runs, in virtual time. The knobs are set back afterwards."
+            return
         with self._known:
             measured = self._lengths.get(name)
         each = measured if measured is not None else expected_s(load_scenario(name))
@@ -99,8 +104,11 @@ class PolicyForm:
                 "The knobs are set back afterwards."
             )
 
-    def fit(self, *, can: bool, going: bool) -> None:
-        """Enable what can be pressed now."""
+    def fit(self, *, can: bool, going: bool, simulated: bool = False) -> None:
+        """Enable what can be pressed now, and say what it would take on a simulated engine or a live one."""
+        if simulated != self._simulated:
+            self._simulated = simulated
+            self.look()
         self.button.text = STOP if going else COMPARE
         self.button.disabled = not going and (not can or self.problem is not None)
         for one in (self.scenario, *self.policies.values()):
@@ -183,7 +191,11 @@ def pictured(runs: Mapping[str, Trace], slo: SLO, refused: Mapping[str, str]) ->
     chart = policy_chart(runs, slo, replace(PAGE_LOOK, width=_WIDTH, height=110, limit=_POINTS))
     table = policy_table(runs, slo).dropna(axis=1, how="all")
     shown = table.to_html(float_format=lambda value: f"{value:,.2f}", na_rep="n/a", border=0)
-    notes = [_NOTE, *(f"{name} was not played: {why}" for name, why in refused.items())]
+    label = next(iter(runs.values())).meta.get("label") if runs else None
+    notes = [
+        _VIRTUAL if label == "simulated" else _NOTE,
+        *(f"{name} was not played: {why}" for name, why in refused.items()),
+    ]
     told = "".join(f"<p>{escape(note)}</p>" for note in notes)
     return f'{show(chart)._repr_html_()}<div class="wb-table">{shown}</div>{told}'
 

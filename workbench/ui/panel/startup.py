@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from workbench.config import EngineConfig, parse
+from workbench.config import EngineConfig
 from workbench.engine.dtype import fitted
 from workbench.errors import InputError
 from workbench.models import list_presets
 from workbench.presets import presets
+from workbench.simulate.hardware_setup import set_up
+from workbench.simulated_config import SimulatedConfig, engine_config
 from workbench.startable import hindrance
 from workbench.ui.panel.controls import Control
 from workbench.ui.panel.fields import choice, control, powers_of_two, suggesting
@@ -28,12 +30,19 @@ _OFFERED: Mapping[str, tuple[int, ...]] = {
 }
 
 
+LIVE, SIMULATED = "live", "simulated"
+_GPUS = ("H100", "H200", "A100", "B200", "L40S", "RTX 4090", "cpu")
+_HARDWARE = ("link", "step_time", "swap_gib", "swap_overlap", "kv_blocks")  # not count: tensor times pipeline parallel
+
+
 class StartUpForm:
-    """Controls of :class:`workbench.config.EngineConfig`.
+    """Controls of :class:`workbench.config.EngineConfig`, and of the hardware of a simulated engine.
 
     Attributes:
         parts: what to display in a :class:`~workbench.ui.panel.form.Form`.
-        controls: by the field's name, one for every field.
+        controls: by the field's name, one for every field of a live engine.
+        engine: live or simulated.
+        hardware: by the field's name, what only a simulated engine has.
         preset: the drop-down of presets; "own" is a configuration that is none of them.
     """
 
@@ -46,7 +55,15 @@ class StartUpForm:
         }
         self._known = {one.name: one.config for one in presets().values()}
         self.preset = choice("preset", "preset", "", [*self._known, _OWN], _OWN, text=_title)
-        self._said = Text("start_problem", "alert")
+        self.engine = choice(
+            "engine", "engine", "live: vLLM computes here. simulated: its scheduler runs in virtual time.",
+            (LIVE, SIMULATED), LIVE,
+        )  # fmt: skip
+        self.hardware: dict[str, Control] = {
+            "gpu": suggesting(SimulatedConfig, "gpu", _GPUS),
+            **{name: control(SimulatedConfig, name) for name in _HARDWARE},
+        }
+        self._said, self._memory = Text("start_problem", "alert"), Text("start_memory")
         self._callbacks: list[Callable[[], None]] = []
         self._disabled = False
         more = [one for name, one in self.controls.items() if name not in ("model", *FIRST)]
@@ -55,11 +72,14 @@ class StartUpForm:
             self.controls["model"],
             self.preset,
             *(self.controls[name] for name in FIRST),
+            self._memory,
+            Drawer("hardware", "Simulated hardware", [self.engine, *self.hardware.values()], "Hardware that you lack"),
             Drawer("more", "More start-up fields", more, hint),
             self._said,
         )
-        for one in self.controls.values():
+        for one in (*self.controls.values(), *self.hardware.values()):
             one.observe(self._changed)
+        self.engine.observe(self._switched)
         self.preset.observe(self._chosen)
         self.set(fields or {})
 
@@ -82,13 +102,20 @@ class StartUpForm:
     def values(self) -> dict[str, Any]:
         """Fields that differ from the defaults, as :class:`workbench.Workbench` takes them; unchecked on a problem."""
         if self._config is not None:
-            return self._config.model_dump(exclude_defaults=True)
-        return {name: one.value for name, one in self.controls.items() if one.value != one.default}
+            kind = {"engine": SIMULATED} if self._simulated else {}
+            return kind | self._config.model_dump(exclude_defaults=True)
+        return {name: one.value for name, one in self._shown.items() if one.value != one.default}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """All fields as :meth:`workbench.Workbench.configure` takes them; none if they make no sense."""
+        return {} if self._config is None else {**self._config.model_dump(), "engine": self.engine.value}
 
     def set(self, fields: Mapping[str, Any]) -> None:
         """Show a whole configuration: these fields, the others as by default. Nobody is told."""
         with self._said.together():
-            for name, one in self.controls.items():
+            self.engine.show(fields.get("engine", LIVE))
+            for name, one in (*self.controls.items(), *self.hardware.items()):
                 one.show(fields.get(name, one.default))
             self._check()
 
@@ -104,8 +131,8 @@ class StartUpForm:
     @disabled.setter
     def disabled(self, off: bool) -> None:
         with self._said.together():
-            self._disabled = self.preset.disabled = off
-            for one in self.controls.values():
+            self._disabled = self.preset.disabled = self.engine.disabled = off
+            for one in (*self.controls.values(), *self.hardware.values()):
                 one.disabled = off
 
     def _chosen(self) -> None:
@@ -115,26 +142,56 @@ class StartUpForm:
             self._check()
         self._tell()
 
+    def _switched(self) -> None:
+        """Another kind of engine has other defaults."""
+        self.set(SimulatedConfig().model_dump() if self._simulated else {})
+        self._tell()
+
     def _changed(self) -> None:
         self._check()
         self._tell()
+
+    @property
+    def _simulated(self) -> bool:
+        return bool(self.engine.value == SIMULATED)
+
+    @property
+    def _shown(self) -> dict[str, Control]:
+        """What the kind of engine has, by field."""
+        more = {"engine": self.engine, **self.hardware} if self._simulated else {}
+        return {**self.controls, **more}
 
     def _tell(self) -> None:
         for callback in self._callbacks:
             callback()
 
     def _check(self) -> None:
-        self._config = None
+        self._config, self._problem, self._memory.text = None, None, ""
         try:
-            self._config = parse(EngineConfig, {name: one.value for name, one in self.controls.items()})
-            self._problem = hindrance(self._config)
+            self._config = engine_config({name: one.value for name, one in self._shown.items()})
+            if isinstance(self._config, SimulatedConfig):
+                self._look_up(self._config)
+            else:
+                self._problem = hindrance(self._config)
         except InputError as wrong:
             self._problem = str(wrong)
+        with self._said.together():
+            for one in self.hardware.values():
+                one.hidden = not self._simulated
         self._said.text = self._problem
-        shown = None if self._config is None else fitted(self._config, "cpu")  # as that of a running engine is
-        name = next((name for name, config in self._known.items() if fitted(config, "cpu") == shown), _OWN)
+        name = _OWN
+        if self._config is not None and not self._simulated:
+            shown = fitted(self._config, "cpu")  # as that of a running engine is
+            name = next((name for name, config in self._known.items() if fitted(config, "cpu") == shown), _OWN)
         self.preset.show(name)
         self.preset.hint = presets()[name].description if name != _OWN else "Fields that are no preset."
+
+    def _look_up(self, config: SimulatedConfig) -> None:
+        """Whether the hardware can be, and what a step of the budget needs of its memory."""
+        setup = set_up(config)
+        if setup.memory is not None:
+            budget = config.max_num_batched_tokens
+            self._memory.text = f"{setup.label}: {setup.memory.beside(budget, budget, config.max_model_len)}"
 
 
 def _title(name: str) -> str:
