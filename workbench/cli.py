@@ -63,6 +63,7 @@ def demo(
     played: list[Played] = []
     with Workbench.of(scenario, runs=runs, **start_up_fields(start_up)) as bench, console.bars() as progress:
         bench.start(console.engine_start(progress))
+        console.say_engine(bench)
         for one in sweeps.hot(bench, scenario, scenario.settings, lambda s, r: console.follow(progress, s, r)):
             played.append(one)
             rows = demonstration.save_summary(out, played, _facts(played))  # after each: an interruption keeps the rest
@@ -110,6 +111,7 @@ def run(
         setting.knobs(bench.engine.envelope)  # before the start: a wrong knob should not cost one
     with bench, console.bars() as progress:
         bench.start(console.engine_start(progress))
+        console.say_engine(bench)
         played = bench.run(chosen, setting=setting, seed=seed)
         console.follow(progress, setting, played)
     show_run(played, as_json)
@@ -157,6 +159,7 @@ def sweep(
                 for setting in settings:
                     setting.knobs(bench.engine.envelope)
                 bench.start(console.engine_start(progress))
+                console.say_engine(bench)
                 played.extend(sweeps.hot(bench, chosen, settings, watch))
     rows = [one.row for one in played]
     if as_json:
@@ -193,6 +196,7 @@ def policies(
     try:
         with bench, console.bars() as progress:
             bench.start(console.engine_start(progress))
+            console.say_engine(bench)
             bench.compare_policies(
                 chosen, settings=settings, seed=seed, follow=lambda s, r: console.follow(progress, s, r)
             )
@@ -210,11 +214,12 @@ def _show_policies(played: PolicyRuns, as_json: bool) -> None:
     rows = json.loads(played.table.reset_index().to_json(orient="records"))
     if as_json:
         folders = {setting.name: str(run.folder) for setting, run in zip(played.settings, played, strict=True)}
-        shown = {"scenario": played.scenario, "label": played.label, "rows": rows, "refused": played.refused}
+        about = {"scenario": played.scenario, "label": played.label, "origin": played.origin}
+        shown = about | {"rows": rows, "refused": played.refused}
         typer.echo(json.dumps(shown | {"runs": folders}, indent=2))
         return
     if rows:
-        console.out.print(console.classes_table(rows, f"{played.scenario}, {played.label}"))
+        console.out.print(console.classes_table(rows, f"{played.scenario}, {played.origin}"))
     for name, why in played.refused.items():
         console.err.print(f"not played: {name}: {why}", highlight=False, soft_wrap=True)
 

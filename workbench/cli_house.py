@@ -11,6 +11,7 @@ from workbench import console, doctor
 from workbench.cli_options import JsonFlag, RunsRoot
 from workbench.engine.leftovers import find_leftovers
 from workbench.engine.leftovers import reap as reap_one
+from workbench.origin import origin_words
 from workbench.run import RecordedRun
 from workbench.store import delete_run, list_runs, run_folder
 
@@ -88,9 +89,10 @@ def show_run(played: RecordedRun, as_json: bool) -> None:
     figures = played.summary
     if as_json:
         shown = {key: played.meta.get(key) for key in ("id", "label", "scenario", "setting", "status", "reason")}
+        shown["origin"] = origin_words(played.meta)
         typer.echo(json.dumps({"run": str(played.folder), **shown, "summary": figures}, indent=2, default=str))
         return
     rows = [{"figure": name, "value": value} for name, value in figures.items() if not isinstance(value, dict)]
-    title = f"{played.meta.get('scenario')} · {played.meta.get('label')} · {played.meta.get('status')}"
+    title = f"{played.meta.get('scenario')} · {origin_words(played.meta)} · {played.meta.get('status')}"
     console.out.print(console.frame_table(rows, ["figure", "value"], title))
     typer.echo(played.folder)

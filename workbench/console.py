@@ -15,6 +15,8 @@ from rich.table import Table
 from workbench.engine.protocol import Progress as Tell
 from workbench.report.table import COLUMNS
 from workbench.run import Run
+from workbench.session import Workbench
+from workbench.simulate.engine import SimulatedEngine
 from workbench.workload.scenario import Setting
 
 _PIPE_WIDTH = 120  # columns where there is no terminal to ask
@@ -26,19 +28,23 @@ _SHORT = {
     "stalls": "stalls",
     "peak_activation_mib": "peak MiB",
 }
+_FLOOR = "floor_s"  # of half of the TTFTs: the larger one of those by compute and by bandwidth
 _CLASS_COLUMNS = {  # heading, and digits after the point
-    "requests": ("n", 0),
-    "ttft_p50_s": ("TTFT P50 s", 2),
-    "ttft_p99_s": ("P99", 2),
-    "gap_p50_ms": ("gap P50 ms", 0),
-    "gap_p99_ms": ("P99", 0),
-    "gap_max_ms": ("max", 0),
-    "stalls": ("stalls", 0),
-    "goodput_per_s": ("good/s", 2),
-    "preemptions": ("preempted", 0),
-    "recomputed_tokens": ("recomputed", 0),
-    "mfu": ("MFU", 3),
+    "requests": ("\nn", 0),
+    "ttft_p50_s": ("TTFT\nP50 s", 2),
+    "ttft_p99_s": ("\nP99", 2),
+    "gap_p50_ms": ("gap\nP50 ms", 0),
+    "gap_p99_ms": ("\nP99", 0),
+    "gap_max_ms": ("\nmax", 0),
+    "stalls": ("\nstalls", 0),
+    "goodput_per_s": ("good\n1/s", 2),
+    "preemptions": ("pre-\nempted", 0),
+    "recomputed_tokens": ("recom-\nputed", 0),
+    "mfu": ("\nMFU", 3),
+    _FLOOR: ("floor\ns", 3),
 }
+
+_OF_PREEMPTION = ("preemptions", "recomputed_tokens")
 
 err = Console(stderr=True)
 out = Console() if Console().is_terminal else Console(width=_PIPE_WIDTH)
@@ -69,6 +75,20 @@ def engine_start(progress: Progress) -> Tell:
         progress.update(task, note=what, total=1 if ready else None, completed=1 if ready else 0)
 
     return tell
+
+
+def say_engine(bench: Workbench) -> None:
+    """Of a simulated engine: what it is, how good its step times are, and what memory a step has."""
+    engine = bench.engine
+    if not isinstance(engine, SimulatedEngine) or engine.setup is None:
+        return
+    setup, config = engine.setup, engine.config
+    where = f"{config.gpus} x {setup.device.name}" if setup.device is not None else "this machine's processor"
+    said = f"simulated · {setup.label}: {config.model} on {where}, {setup.blocks:,} KV blocks of {setup.block_size}."
+    if setup.memory is not None:
+        budget = config.max_num_batched_tokens
+        said += f" {setup.memory.beside(budget, budget, config.max_model_len)}"
+    err.print(said, highlight=False, soft_wrap=True)
 
 
 def follow(progress: Progress, setting: Setting | None, run: Run) -> None:
@@ -102,7 +122,12 @@ def settings_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
 
 
 def classes_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
-    """The table of a comparison of policies: one row a class under each policy, in 120 columns of text."""
+    """The table of a comparison of policies: one row a class under each policy, in 120 columns of text.
+
+    Columns of which nothing is known are left out, and those of preemptions where there was none.
+    """
+    rows = [{**row, _FLOOR: _floor(row)} for row in rows]
+    shown = {column: of for column, of in _CLASS_COLUMNS.items() if _tells(rows, column)}
     table = Table(
         title=title,
         title_justify="left",
@@ -112,16 +137,16 @@ def classes_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
         pad_edge=False,
         collapse_padding=True,
     )
-    table.add_column("policy", no_wrap=True)
-    table.add_column("class", no_wrap=True)
-    for heading, _ in _CLASS_COLUMNS.values():
+    table.add_column("\npolicy")  # the only one that wraps where there is no room
+    table.add_column("\nclass", no_wrap=True)
+    for heading, _ in shown.values():
         table.add_column(heading, justify="right", no_wrap=True)
     before = None
     for row in rows:
         policy = row["policy"]
         if before not in (None, policy):
             table.add_section()
-        figures = (_rounded(row.get(column), digits) for column, (_, digits) in _CLASS_COLUMNS.items())
+        figures = (_rounded(row.get(column), digits) for column, (_, digits) in shown.items())
         table.add_row("" if policy == before else str(policy), str(row["class"]), *figures)
         before = policy
     return table
@@ -135,6 +160,18 @@ def frame_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title
     for row in rows:
         table.add_row(*(cell(row.get(column)) for column in columns))
     return table
+
+
+def _floor(row: Mapping[str, Any]) -> float | None:
+    """The larger of the floors that are known."""
+    known = [row[name] for name in ("compute_floor_s", "bandwidth_floor_s") if cell(row.get(name)) != cell(None)]
+    return max(known, default=None)
+
+
+def _tells(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
+    """Whether a column is worth its place."""
+    values = [row.get(column) for row in rows if cell(row.get(column)) != cell(None)]
+    return any(values) if column in _OF_PREEMPTION else bool(values)
 
 
 def _rounded(value: Any, digits: int) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from workbench.config import POLICIES, SLO, Envelope, parse
 from workbench.errors import EnvelopeError, InputError, WorkbenchError
+from workbench.origin import origin_words
 from workbench.run import RecordedRun, Run
 from workbench.trace import Trace
 from workbench.workload.scenario import Scenario, Setting
@@ -63,6 +64,11 @@ class PolicyRuns(Sequence[RecordedRun]):
     def label(self) -> str | None:
         """Where the numbers come from, such as live CPU; none before there is a run."""
         return str(self._runs[0].meta.get("label")) if self._runs else None
+
+    @property
+    def origin(self) -> str | None:
+        """The same with what is known of simulated ones: the step-time model and its error, or "uncalibrated"."""
+        return origin_words(self._runs[0].meta) if self._runs else None
 
     @property
     def traces(self) -> dict[str, Trace]:

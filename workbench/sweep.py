@@ -12,6 +12,7 @@ from typing import Any
 from workbench.config import EngineConfig
 from workbench.engine.protocol import Progress
 from workbench.errors import InputError
+from workbench.origin import origin_words
 from workbench.policy_runs import Follow
 from workbench.report.run import ReportRun
 from workbench.run import Run
@@ -44,7 +45,7 @@ class Played:
             "setting": self.setting.name,
             **self.report.row(),
             "engine_pid": self.engine_pid,
-            "label": self.run.meta.get("label"),
+            "label": origin_words(self.run.meta),
             "run": str(self.run.folder),
         }
 

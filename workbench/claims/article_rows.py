@@ -91,7 +91,7 @@ def mfu(trace: Trace) -> float:
 
 def oom(trace: Trace) -> float:
     """Share of the requests that ended out of memory, 0 to 1."""
-    errors = trace.tables["requests"]["error"].to_pylist()
+    errors: list[str | None] = trace.tables["requests"]["error"].to_pylist()
     return sum((one or "").startswith("oom") for one in errors) / max(len(errors), 1)
 
 
