@@ -115,34 +115,41 @@ def plan_table(rows: list[Row], title: str, price: float | None = None, need: fl
         price: of one GPU for an hour.
         need: requests/s that must be served.
     """
-    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
-    for heading in ("budget", "chunk", "policy"):
-        table.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
-    headings = ["req/s", "band", "out tok/s", "MFU", "KV max", "prompt/step"]
-    headings += ["per M out"] if price is not None else []
+    table = Table(
+        title=title,
+        title_justify="left",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    several = len({row.policy for row in rows}) > 1
+    table.add_column("budget / chunk" + (" / policy" if several else ""), no_wrap=True)
+    headings = ["requests/s", "out tok/s", "MFU", "KV max"]
+    headings += ["cost per M out"] if price is not None else []
     headings += ["replicas"] if need is not None else []
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("limited by", overflow="fold")
     for row in rows:
         f = row.figures(price, need)
-        cells = [f"{row.budget:,}", f"{row.chunk:,}" if row.chunk else "off", row.policy]
+        name = f"{row.budget:,} / {f'{row.chunk:,}' if row.chunk else 'off'}" + (f" / {row.policy}" if several else "")
         if row.capacity is None:
-            table.add_row(*cells, *["n/a"] * len(headings), "not possible")
+            table.add_row(name, *["n/a"] * len(headings), "not possible")
             continue
         band = row.rates()
         mark = "~" if row.band is not None and row.band.of == "best" else ""
-        cells += [f"{row.rate:.3g}", f"{mark}{band[0]:.3g} to {band[1]:.3g}" if band else "n/a"]
+        cells = [f"{row.rate:.3g}" + (f" ({mark}{band[0]:.3g} to {band[1]:.3g})" if band and row.rate else "")]
         cells += [f"{f['output_tokens_per_s']:,.0f}", _share(f["mfu"]), _share(f["kv_max"])]
-        cells.append(f"{f['largest_prompt_in_step']:,.0f}" if f["largest_prompt_in_step"] else "n/a")
         if price is not None:
             low, high = f.get("cost_low"), f.get("cost_high")
             cost = f.get("cost_per_million_output_tokens")
             cells.append("n/a" if cost is None else f"{cost:.3g}" + (f" ({low:.3g} to {high:.3g})" if low else ""))
         if need is not None:
-            worst = f.get("replicas_worst")
-            cells.append(f"{f.get('replicas', 'n/a')}" + (f" to {worst}" if worst else ""))
-        table.add_row(*cells, row.limit)
+            few, many = f.get("replicas"), f.get("replicas_worst")
+            cells.append("n/a" if few is None else f"{few}" + (f" to {many}" if many not in (None, few) else ""))
+        table.add_row(name, *cells, row.limit)
     return table
 
 

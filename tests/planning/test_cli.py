@@ -43,9 +43,13 @@ def run(monkeypatch, made_verdict):
 def test_the_table_says_what_how_sure_and_where_from(run):
     said = run("--budget", "512,2048", "--chunk", "0", "--price", "2.5", "--policy", "qos", "--need", "20").stdout
     assert "azure-like on llama-3.1-70b on 8 x H100 SXM, simulated, roofline, uncalibrated" in said
-    rows = [line.split() for line in said.splitlines() if line.lstrip().startswith(("512", "2,048"))]
-    assert [row[:3] for row in rows] == [["512", "off", "chunked"], ["2,048", "off", "chunked"], ["512", "off", "qos"]]
-    assert all("to" in row for row in rows)
+    rows = [line.split() for line in said.splitlines() if line.lstrip().startswith(("512 /", "2,048 /"))]
+    assert [(row[0], row[2], row[4]) for row in rows] == [
+        ("512", "off", "chunked"),
+        ("2,048", "off", "chunked"),
+        ("512", "off", "qos"),
+    ]
+    assert all("to" in row and row[-4:] == ["TTFT:", "steps", "with", "prefill"] for row in rows)
     for words in (
         "SLO: TTFT 2000 ms, gap 200 ms",
         "capacity: the most requests/s of which 95%",

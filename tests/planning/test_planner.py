@@ -73,6 +73,21 @@ def test_each_setting_has_a_capacity_a_band_and_a_label():
     assert all(player.closed for player in Player.made)
 
 
+def test_a_play_that_was_too_short_is_played_again_longer(monkeypatch, made_verdict):
+    stays = []
+
+    class Short(Player):
+        def play(self, place, rate, residence_s, step_time=None):
+            stays.append(residence_s)
+            found = super().play(place, rate, residence_s, step_time)
+            return made_verdict(rate, found.met, residence_s=7.0, steady=residence_s >= 7.0)
+
+    monkeypatch.setattr("workbench.planning.planner.Player", Short)
+    found = Planner(small(chunks=(0,)), workers=1).run()
+    assert all(row.capacity.at.steady for row in found.cells)
+    assert max(stays) == pytest.approx(1.4 * 7.0)
+
+
 def test_what_is_found_does_not_depend_on_how_many_work_at_it():
     one, two = (Planner(small(policies=("qos",)), workers=n).run().rows() for n in (1, 2))
     assert one == two

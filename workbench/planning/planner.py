@@ -24,7 +24,7 @@ from workbench.simulate.steptime.bands import Edge
 WORKERS = 2  # simulators at once, if there are so many cores; each takes 0.6 GB
 _PLAYS = 4.0  # of a search, before any is known
 _SLOWER, _FASTER = 0.8, 1.25  # of the capacity, where the searches at the ends of the band begin
-_MARGIN = 1.25  # requests stay longer at the next rate
+_MARGIN = 1.4  # requests stay longer at the next rate
 
 Key = tuple[int, int]  # budget and chunk
 
@@ -231,6 +231,9 @@ class Planner:
             verdict = player.play(place, rate, stay * _MARGIN, step_time)
             if verdict.met:
                 stay = max(stay, verdict.residence_s)
+                if not verdict.steady:  # it was too short to show that the engine can go on like that
+                    verdict = player.play(place, rate, stay * _MARGIN, step_time)
+                    stay = max(stay, verdict.residence_s) if verdict.met else stay
             self._say(what)
             return verdict
 

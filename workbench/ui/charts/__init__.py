@@ -44,6 +44,7 @@ __all__ = [
     "Look",
     "Palette",
     "band_chart",
+    "capacity_chart",
     "crossover_chart",
     "css_variables",
     "decades",
