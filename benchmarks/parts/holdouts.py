@@ -9,7 +9,7 @@ from workbench.metrics.requests import LONG_PROMPT
 from workbench.simulate.calibrating import Piece
 from workbench.workload.scenario import Scenario, Setting
 
-_SECONDS = 10.0  # of prefill in each
+_SECONDS = 7.0  # of prefill in each
 _CHATS, _OUTPUT = 4, 60
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Follow = Callable[[Setting, "Run"], None]
 
 SCENARIO = "calibration"  # what its runs are called
-SECONDS = 130.0  # of playing, about: as long as prefill is concerned, and decodes come on top
+SECONDS = 80.0  # of prefill, about; decodes come on top, as long again on a slow machine
 BUDGETS = (64, 160, 512, 1024, 4096)  # those below the longest prompt; then the whole prompt in one step
 _CHATS = (3, 6, 2, 4, 8, 5)  # beside each of them
 _PIECES = 9  # runs that share the seconds

@@ -49,7 +49,8 @@ class Fit:
         median_pct: median error, %.
         p90_pct: 90th percentile of the error, %.
         held_out: whether those are of steps that the fit did not see.
-        ratios: measured over foretold time of those steps, at :data:`QUANTILES`: what the machine itself varies by.
+        ratios: measured over foretold time of those steps, over the median of their group, at :data:`QUANTILES`: what
+            steps of one run vary by. That a whole run is slower than another is no part of it.
     """
 
     prices: tuple[float, ...]
@@ -101,8 +102,18 @@ def fit_kind(kind: str, design: Floats, seconds: Floats, groups: NDArray[np.int6
         median_pct=float(np.median(off)),
         p90_pct=float(np.percentile(off, 90)),
         held_out=held_out,
-        ratios=tuple(float(one) for one in np.quantile(ratio, QUANTILES)),
+        ratios=tuple(float(one) for one in np.quantile(_within(ratio, groups[sound], least), QUANTILES)),
     )
+
+
+def _within(ratio: Floats, groups: NDArray[np.int64], least: int) -> Floats:
+    """Ratios over the median of their group; groups of few steps keep theirs."""
+    level = np.ones(len(ratio))
+    for name in np.unique(groups):
+        mine = groups == name
+        if mine.sum() >= least:
+            level[mine] = np.median(ratio[mine])
+    return np.asarray(ratio / level)
 
 
 def prices_of(kind: str, design: Floats, seconds: Floats) -> Floats:
