@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from workbench.config import SLO, EngineConfig, Envelope, Frozen, Knobs, parse
 from workbench.errors import ConfigError, EnvelopeError, InputError, ScenarioError
+from workbench.workload.setting import Setting
 
 
 class Circle(Frozen):
@@ -45,6 +46,13 @@ class Drawing(Frozen):
         (Knobs, {"budget": 1, "max_running": 1, "target_gap_ms": 0}, "target_gap_ms", 0, "correct it"),
         (Knobs, {"budget": 1, "max_running": 1, "aging_s": -1}, "aging_s", -1, "correct it"),
         (Knobs, {"budget": 1, "max_running": 1, "policy": "quos"}, "policy", "quos", "correct it"),
+        # What neither the wire (64 bits) nor a recorded trace (32 bits) has room for.
+        (Knobs, {"budget": 1, "max_running": 1, "prefill_every": 2**31}, "prefill_every", 2**31, "correct it"),
+        (Knobs, {"budget": 1, "max_running": 1, "prefill_every": 2**64}, "prefill_every", 2**64, "correct it"),
+        # True is no number, whatever Python says.
+        (Knobs, {"budget": 1, "max_running": True}, "max_running", True, "correct it"),
+        (Knobs, {"budget": 1, "max_running": 1, "target_gap_ms": True}, "target_gap_ms", True, "correct it"),
+        (Setting, {"name": "s", "chunk": True}, "chunk", True, "correct it"),
         (SLO, {"gap_ms": float("inf")}, "gap_ms", float("inf"), "correct it"),
         (Drawing, {"promise": {"gap": 1}}, "promise.gap", "gap", "did you mean gap_ms?"),
         (

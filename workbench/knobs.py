@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from workbench.errors import EnvelopeError
 from workbench.frozen import Frozen
 
 PolicyName = Literal["chunked", "monolithic", "decode_first", "priority", "qos", "target_gap"]
 POLICIES: tuple[PolicyName, ...] = ("chunked", "monolithic", "decode_first", "priority", "qos", "target_gap")
+NUMBERS = ("budget", "chunk", "max_running", "prefill_every", "target_gap_ms", "aging_s", "watermark")  # knobs
+
+
+def no_truth(value: Any) -> Any:
+    """The value as it is, for a field that holds a number: who writes ``chunk=True`` does not mean one token.
+
+    Raises:
+        ValueError: it is true or false, which Python counts as 1 and 0.
+    """
+    if isinstance(value, bool):
+        raise ValueError("a number, neither true nor false")  # noqa: TRY004  pydantic turns it into its own error
+    return value
 
 
 class Knobs(Frozen):
@@ -43,6 +55,7 @@ class Knobs(Frozen):
     prefill_every: int = Field(
         0,
         ge=0,
+        le=1_000_000,
         description="decode_first only: let prefill in on every N-th step; 0 never does while a decode runs.",
         json_schema_extra={"unit": "steps", "label": "prefill every"},
     )
@@ -76,6 +89,8 @@ class Knobs(Frozen):
         description="New requests look up the prefix cache; needs an engine started with prefix caching.",
         json_schema_extra={"label": "prefix cache"},
     )
+
+    _numbers = field_validator(*NUMBERS, mode="before")(no_truth)
 
 
 class Envelope(Frozen):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from workbench.config import Envelope, Frozen, Knobs, PolicyName, parse
 from workbench.errors import EnvelopeError
+from workbench.knobs import NUMBERS, no_truth
 
 
 class Setting(Frozen):
@@ -27,6 +28,8 @@ class Setting(Frozen):
     watermark: float | None = Field(None, description="Share of KV blocks kept free when a request is let in.")
     reserve_full: bool | None = Field(None, description="Let a request in only when its whole prompt fits.")
     prefix_cache: bool | None = Field(None, description="New requests look up the prefix cache.")
+
+    _numbers = field_validator(*NUMBERS, mode="before")(no_truth)
 
     @classmethod
     def of(cls, knobs: Mapping[str, Any]) -> Self:
