@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.config import SLO
 from workbench.errors import InputError
@@ -16,6 +16,7 @@ from workbench.workload.scenario import Scenario, Setting
 
 Told = Callable[[int, int, str], object]  # plays that are over, plays in all, what comes next
 Figure = Callable[[Trace], float]
+Band = tuple[float, float, float]  # least, modelled, largest
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,14 @@ class Banded:
     trace: Trace
     low: Trace
     high: Trace
+    _known: dict[Figure, Band] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def band(self, figure: Figure) -> tuple[float, float, float]:
-        """A figure's least, modelled and largest value over the three plays."""
-        middle, *ends = (figure(trace) for trace in (self.trace, self.low, self.high))
-        return min(middle, *ends), middle, max(middle, *ends)
+    def band(self, figure: Figure) -> Band:
+        """A figure's least, modelled and largest value over the three plays; counted once."""
+        if figure not in self._known:
+            middle, *ends = (figure(trace) for trace in (self.trace, self.low, self.high))
+            self._known[figure] = min(middle, *ends), middle, max(middle, *ends)
+        return self._known[figure]
 
 
 def play_banded(
