@@ -89,7 +89,7 @@ def _show(plan: Plan, as_json: bool) -> None:
     said = [
         f"SLO: TTFT {slo.ttft_ms:g} ms, gap {slo.gap_ms:g} ms ({slo.gap_percentile:g}th percentile of a request)",
         f"capacity: {plan.asked.rule.words}",
-        "band: every step as slow or as fast as any model says; ~ is the best setting's band taken over",
+        "in brackets: every step as slow or as fast as any model says; ~ is the best setting's band taken over",
     ]
     if plan.stopped:
         said.insert(0, "stopped: this is what there was by then")
@@ -126,7 +126,7 @@ def plan_table(rows: list[Row], title: str, price: float | None = None, need: fl
     )
     several = len({row.policy for row in rows}) > 1
     table.add_column("budget / chunk" + (" / policy" if several else ""), no_wrap=True)
-    headings = ["requests/s", "out tok/s", "MFU", "KV max"]
+    headings = ["requests/s", "out tok/s", "MFU", "KV"]
     headings += ["cost per M out"] if price is not None else []
     headings += ["replicas"] if need is not None else []
     for heading in headings:
@@ -140,15 +140,16 @@ def plan_table(rows: list[Row], title: str, price: float | None = None, need: fl
             continue
         band = row.rates()
         mark = "~" if row.band is not None and row.band.of == "best" else ""
-        cells = [f"{row.rate:.3g}" + (f" ({mark}{band[0]:.3g} to {band[1]:.3g})" if band and row.rate else "")]
+        sure = f" ({mark}{band[0]:.3g}-{band[1]:.3g})" if band else " (no band yet)"
+        cells = [f"{row.rate:.3g}" + (sure if row.rate else "")]
         cells += [f"{f['output_tokens_per_s']:,.0f}", _share(f["mfu"]), _share(f["kv_max"])]
         if price is not None:
             low, high = f.get("cost_low"), f.get("cost_high")
             cost = f.get("cost_per_million_output_tokens")
-            cells.append("n/a" if cost is None else f"{cost:.3g}" + (f" ({low:.3g} to {high:.3g})" if low else ""))
+            cells.append("n/a" if cost is None else f"{cost:.3g}" + (f" ({low:.3g}-{high:.3g})" if low else ""))
         if need is not None:
             few, many = f.get("replicas"), f.get("replicas_worst")
-            cells.append("n/a" if few is None else f"{few}" + (f" to {many}" if many not in (None, few) else ""))
+            cells.append("n/a" if few is None else f"{few}" + (f"-{many}" if many not in (None, few) else ""))
         table.add_row(name, *cells, row.limit)
     return table
 

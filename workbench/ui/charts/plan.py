@@ -198,7 +198,7 @@ def _cell(row: Row, plan: Plan, x: int, y: int) -> dict[str, Any]:
         "setting": f"budget {row.budget:,}, chunk {f'{row.chunk:,}' if row.chunk else 'off'}",
         "requests/s": figure,
         "figure": figure + same,
-        "band": f"{mark}{band[0]:.3g} to {band[1]:.3g}" if band and row.rate else "",
+        "band": (f"{mark}{band[0]:.3g} to {band[1]:.3g}" if band else "no band yet") if row.rate else "",
         "limited by": "does not fit" if row.capacity is None else row.limit,
     }  # fmt: skip
 
@@ -210,7 +210,8 @@ def _bar(row: Row, plan: Plan) -> dict[str, Any]:
         name = f"budget {row.budget:,}, chunk {f'{row.chunk:,}' if row.chunk else 'off'}"
     elif row.policy == "monolithic":
         name = f"{row.policy}, budget {row.budget:,}"
-    words = f"{row.rate:.3g}/s" + (f" ({band[0]:.3g} to {band[1]:.3g})" if band[1] > band[0] else "")
+    sure = f" ({band[0]:.3g} to {band[1]:.3g})" if band[1] > band[0] else ""
+    words = f"{row.rate:.3g}/s" + (" (no band yet)" if row.band is None and row.rate else sure)
     return {
         "name": name,
         "rate": row.rate,
