@@ -24,3 +24,15 @@ def test_what_does_not_fit_the_context_is_refused_with_the_bounds(drops, tokens)
     with pytest.raises(InputError, match=r"1 to 1008 \(max_model_len less 16 output tokens\)"):
         drops.make(tokens, 16)
     assert drops.make(1008, 16).request == "dropped-0", "a refusal uses up no name"
+
+
+@pytest.mark.parametrize("tokens", ["500", 10.5, None, True, float("nan")])
+def test_a_length_that_is_no_count_is_refused_by_name(drops, tokens):
+    with pytest.raises(InputError, match=r"^tokens: got "):
+        drops.make(tokens, 16)
+
+
+@pytest.mark.parametrize("output_tokens", [0, -5, 1024, "16", None, True])
+def test_an_output_that_the_engine_could_not_make_is_refused_by_name(drops, output_tokens):
+    with pytest.raises(InputError, match=r"^output_tokens: got .* expected 1 to 1023 "):
+        drops.make(64, output_tokens)

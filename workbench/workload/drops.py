@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from numbers import Integral
 from pathlib import Path
 
 from workbench.errors import InputError
@@ -29,10 +30,15 @@ class Drops:
         """One long prompt.
 
         Raises:
-            InputError: it does not fit into the context.
+            InputError: it does not fit into the context, or a length is not a whole number of tokens.
         """
+        if not _whole(output_tokens) or not 1 <= output_tokens < self._max_model_len:
+            most = self._max_model_len - 1
+            raise InputError(
+                "output_tokens", output_tokens, f"1 to {most} (below max_model_len)", "choose one of these"
+            )
         limit = self._max_model_len - output_tokens
-        if not 1 <= tokens <= limit:
+        if not _whole(tokens) or not 1 <= tokens <= limit:
             raise InputError(
                 "tokens",
                 tokens,
@@ -47,3 +53,8 @@ class Drops:
             prompt=self._prompts.piece(tokens),
             output_tokens=output_tokens,
         )
+
+
+def _whole(tokens: object) -> bool:
+    """Whether it is a count, which True is not."""
+    return isinstance(tokens, Integral) and not isinstance(tokens, bool)
