@@ -46,7 +46,8 @@ lint: setup
 	$(BIN)/mypy
 
 # Jupyter refuses root, the usual user of a container, unless told; it listens on loopback only.
-# tools/jupyter: no pop-up about Jupyter's news, and which cells a dashboard leaves out.
+# tools/jupyter: no pop-up about news, no check for a rebuild (it holds the server up for seconds at each page load), and
+# which cells a dashboard leaves out.
 dashboard: export JUPYTER_PATH := $(CURDIR)/tools/jupyter$(if $(JUPYTER_PATH),:$(JUPYTER_PATH))
 lab dashboard: export JUPYTER_CONFIG_PATH := $(CURDIR)/tools/jupyter$(if $(JUPYTER_CONFIG_PATH),:$(JUPYTER_CONFIG_PATH))
 lab: setup

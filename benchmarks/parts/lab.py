@@ -36,8 +36,8 @@ FLAGS = [
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
-# The first asks the internet for news; the second logs an error when a kernel ends while it asks about breakpoints.
-_DISABLED = ("@jupyterlab/apputils-extension:announcements", "@jupyterlab/debugger-extension")
+_PAGE = Path(__file__).parents[2] / "tools" / "jupyter" / "labconfig" / "page_config.json"  # what `make lab` gives people
+_DISABLED = "@jupyterlab/debugger-extension"  # logs an error when a kernel ends while it asks about breakpoints
 _START_S = 90.0
 # The notebook, whether its tab is in front or not.
 PANEL = "[...(window.jupyterapp?.shell.widgets('main') ?? [])].find((tab) => tab.content?.notebookConfig)"
@@ -95,7 +95,9 @@ class Lab:
         self._env |= {"WORKBENCH_STATE": str(folder / "state"), **(environment or {})}
         page = folder / "config" / "labconfig" / "page_config.json"
         page.parent.mkdir()
-        page.write_text(json.dumps({"disabledExtensions": dict.fromkeys(_DISABLED, True)}))
+        settings = json.loads(_PAGE.read_text())
+        settings["disabledExtensions"][_DISABLED] = True
+        page.write_text(json.dumps(settings))
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={self.port}"]
