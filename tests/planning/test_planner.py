@@ -174,6 +174,17 @@ def test_an_error_of_a_play_ends_the_plan_and_its_children(made_verdict):
     assert all(player.closed for player in Player.made)
 
 
+def test_all_children_are_ended_also_where_one_cannot_be(monkeypatch):
+    def close(player):
+        player.closed = True
+        raise EngineError("it does not go")
+
+    monkeypatch.setattr(Player, "close", close)
+    with pytest.raises(EngineError, match="it does not go"):
+        Planner(small(chunks=(0,)), workers=2).run()
+    assert [player.closed for player in Player.made] == [True, True]
+
+
 def test_progress_counts_up_to_what_was_expected():
     seen = []
     Planner(small(), seen.append, workers=1).run()

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import Any
@@ -98,8 +98,9 @@ class Planner:
             self.plan.stopped = True
             raise
         finally:
-            for player in self._players:
-                player.close()
+            with ExitStack() as all_of_them:  # also where closing one fails
+                for player in self._players:
+                    all_of_them.callback(player.close)
         return self.plan
 
     def stop(self) -> None:
