@@ -191,3 +191,13 @@ def test_mixed_steps_that_never_ran_take_decodes_at_the_price_of_decode_steps(cl
     prices = PRICES["mixed"]
     wanted = prices[0] + 100 * prices[1] + 5050 * prices[2] + prices[5] + 4 * 0.0015 + 2000 * 2e-6
     assert model.seconds(shape) == pytest.approx(wanted)
+
+
+def test_those_that_come_with_the_workbench_can_be_read_and_were_checked_on_other_runs():
+    files = list(kept.shipped_folder().glob("*.json"))
+    assert files
+    for one in map(load, files):
+        assert Calibrated(one).seconds(made([(128, 0)], 2, 100)) > 0
+        assert len(one.checks) >= 12
+        assert not set(one.checks) & set(one.runs)
+        assert one.error_label.startswith("gap P50 ±")

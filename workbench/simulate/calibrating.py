@@ -36,7 +36,7 @@ _PIECES = 9  # runs that share the seconds
 _WARM = 192  # prompt tokens of the first run
 _ROOM = 96  # tokens of the context that are kept for output
 _LEAST, _MOST_PROMPTS, _MOST_STEPS = 192, 12, 160
-_DECODES = 12  # steps beside a prompt's, in which chats only decode
+_DECODES = 24  # steps beside a prompt's, in which chats only decode: some in each run, as machines drift
 _SEED = 20_260  # validation loads have other seeds, and so other words and lengths
 
 
@@ -140,7 +140,7 @@ def _pieces(config: EngineConfig, tokens: float) -> Iterator[Piece]:
 
     # Streams that end one after the other: decode steps with many streams, then with fewer, down to one.
     chats = min(places, int(np.clip(tokens / 400, 10, 64)))
-    streams = [("chat", 0.0, 1, _bounded(config, 16 + 24 * (i % 5)), 10 + 9 * i) for i in range(chats)]
+    streams = [("chat", 0.0, 1, _bounded(config, 16 + 24 * (i % 5)), 10 + 5 * i) for i in range(chats)]
     yield _piece("decodes", config, {}, streams, 1)
     # Prompts alone, in chunks of two sizes: the price of context without decodes.
     for number, budget in enumerate(ladder[1:3] or [max(1, longest // 3)]):
