@@ -220,7 +220,8 @@ class Simulator:
         hear, self._hear = self._hear, None
         if child is not None:
             child.kill()  # it holds nothing that would have to be put away
-            child.wait(_CLOSE_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a machine that is very busy; it ends all the same
+                child.wait(_CLOSE_S)
             for pipe in (child.stdin, child.stdout):
                 with contextlib.suppress(OSError):
                     pipe.close()  # type: ignore[union-attr]
