@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from workbench.config import SLO, EngineConfig, Envelope, Frozen, Knobs, parse
 from workbench.errors import ConfigError, EnvelopeError, InputError, ScenarioError
+from workbench.workload.scenario import Scenario
 from workbench.workload.setting import Setting
 
 
@@ -37,7 +38,7 @@ class Drawing(Frozen):
         (EngineConfig, {"max_model_len": "many"}, "max_model_len", "many", "correct it"),
         (EngineConfig, {"max_model_len": 4096.5}, "max_model_len", 4096.5, "correct it"),
         (EngineConfig, {"max_model_len": 15}, "max_model_len", 15, "correct it"),
-        (EngineConfig, {"dtype": "int3"}, "dtype", "int3", "correct it"),
+        (EngineConfig, {"dtype": "int3"}, "dtype", "int3", "choose one of these"),
         (EngineConfig, {"port": 70000}, "port", 70000, "correct it"),
         (EngineConfig, {"extra_args": ["--seed", 3]}, "extra_args.1", 3, "correct it"),
         (EngineConfig, [1], "EngineConfig", [1], "correct it"),
@@ -45,7 +46,7 @@ class Drawing(Frozen):
         (Knobs, {"budget": 1, "max_running": 1, "watermark": 0.51}, "watermark", 0.51, "correct it"),
         (Knobs, {"budget": 1, "max_running": 1, "target_gap_ms": 0}, "target_gap_ms", 0, "correct it"),
         (Knobs, {"budget": 1, "max_running": 1, "aging_s": -1}, "aging_s", -1, "correct it"),
-        (Knobs, {"budget": 1, "max_running": 1, "policy": "quos"}, "policy", "quos", "correct it"),
+        (Knobs, {"budget": 1, "max_running": 1, "policy": "quos"}, "policy", "quos", "choose one of these"),
         # What neither the wire (64 bits) nor a recorded trace (32 bits) has room for.
         (Knobs, {"budget": 1, "max_running": 1, "prefill_every": 2**31}, "prefill_every", 2**31, "correct it"),
         (Knobs, {"budget": 1, "max_running": 1, "prefill_every": 2**64}, "prefill_every", 2**64, "correct it"),
@@ -82,8 +83,43 @@ def test_an_unknown_field_lists_those_of_the_model_it_stands_in():
     assert refused.value.expected == "a known field (kind, side)"
 
 
+@pytest.mark.parametrize(
+    ("model", "data", "expected"),
+    [
+        (EngineConfig, {"max_model_len": "many"}, "a whole number"),
+        (EngineConfig, {"max_model_len": 4096.5}, "a whole number"),
+        (EngineConfig, {"max_model_len": None}, "a whole number"),
+        (EngineConfig, {"max_model_len": "9" * 5000}, "a smaller whole number"),
+        (EngineConfig, {"max_model_len": 15}, "16 or more"),
+        (EngineConfig, {"port": 70000}, "65535 or less"),
+        (EngineConfig, {"kv_offloading_gib": 0}, "more than 0"),
+        (EngineConfig, {"kv_offloading_gib": "much"}, "a number"),
+        (EngineConfig, {"kv_offloading_gib": [1]}, "a number"),
+        (EngineConfig, {"kv_offloading_gib": float("nan")}, "a number that is not infinite"),
+        (EngineConfig, {"enforce_eager": "maybe"}, "true or false"),
+        (EngineConfig, {"enforce_eager": []}, "true or false"),
+        (EngineConfig, {"model": 3}, "text"),
+        (EngineConfig, {"extra_args": 3}, "a list"),
+        (EngineConfig, {"dtype": "int3"}, "one of auto, bfloat16, float16, float32"),
+        (EngineConfig, {"distributed_executor_backend": "x"}, "one of mp, ray"),
+        (EngineConfig, [1], "fields with values"),
+        (SLO, {"gap_percentile": 100.5}, "100 or less"),
+        (Knobs, {"budget": 1, "max_running": 1, "watermark": 0.51}, "0.5 or less"),
+        (Knobs, {"budget": 1, "max_running": True}, "a number, neither true nor false"),
+        (Drawing, {"shapes": [{"kind": "cube"}]}, "one of circle, square"),
+        (Drawing, {"shapes": [{"side": 1}]}, "one with the field kind"),
+        (Scenario, {"name": "a b", "streams": []}, "letters, digits, _ and -, with a letter first"),
+        (Scenario, {"name": "a", "streams": []}, "1 or more entries"),
+    ],
+)
+def test_what_was_expected_is_said_in_plain_words(model, data, expected):
+    with pytest.raises(ConfigError) as refused:
+        parse(model, data)
+    assert refused.value.expected == expected
+
+
 def test_the_file_and_the_kind_of_error_are_those_of_the_caller():
-    with pytest.raises(ScenarioError, match=r"^mine\.yaml: port: got '0', expected greater than or equal to 1"):
+    with pytest.raises(ScenarioError, match=r"^mine\.yaml: port: got '0', expected 1 or more"):
         parse(EngineConfig, {"port": 0}, where="mine.yaml", error=ScenarioError)
 
 

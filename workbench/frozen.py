@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Self, TypeVar
+import re
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workbench.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -56,8 +60,47 @@ def _explain(model: type[BaseModel], bad: ValidationError, where: str, error: ty
         return error(what, name, f"a known field ({', '.join(known)})", fix)
     if first["type"] == "missing":
         return error(what, "nothing", "a value", f"add {first['loc'][-1]}")
-    expected = first["msg"].replace("Input should be ", "").replace("Value error, ", "")
-    return error(what, first["input"], expected, "correct it")
+    fix = "choose one of these" if first["type"] in ("literal_error", "union_tag_invalid") else "correct it"
+    return error(what, first["input"], expected_of(first), fix)
+
+
+_WHOLE, _NUMBER, _TRUTH, _FIELDS = "a whole number", "a number", "true or false", "fields with values"
+_EXPECTED = {  # what pydantic_core calls an error: what would have been right; {} holds that error's own context
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), _WHOLE),
+    "int_parsing_size": "a smaller whole number",
+    **dict.fromkeys(("float_parsing", "float_type"), _NUMBER),
+    "finite_number": "a number that is not infinite",
+    **dict.fromkeys(("bool_parsing", "bool_type"), _TRUTH),
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "less than {lt}",
+    "less_than_equal": "{le} or less",
+    "string_type": "text",
+    "string_too_short": "{min_length} or more characters",
+    "string_too_long": "{max_length} or fewer characters",
+    "string_pattern_mismatch": "letters, digits, _ and -, with a letter first",  # right for both that we have
+    **dict.fromkeys(("list_type", "tuple_type"), "a list"),
+    "too_short": "{min_length} or more entries",
+    "too_long": "{max_length} or fewer entries",
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), _FIELDS),
+    "union_tag_invalid": "one of {expected_tags}",
+    "union_tag_not_found": "one with the field {discriminator}",
+    "none_required": "nothing",
+}
+
+
+def expected_of(error: ErrorDetails) -> str:
+    """What would have been right, in the words of a person, for one of a validation's errors."""
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "literal_error":
+        names = re.findall(r"'([^']*)'", context["expected"])
+        return f"one of {', '.join(names)}" if len(names) > 1 else names[0]
+    if kind in _EXPECTED:
+        shown = {
+            name: f"{one:g}" if isinstance(one, float) else str(one).replace("'", "") for name, one in context.items()
+        }
+        return _EXPECTED[kind].format(**shown)
+    return error["msg"].replace("Input should be ", "").replace("Value error, ", "")
 
 
 def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> set[str]:

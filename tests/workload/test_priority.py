@@ -25,7 +25,9 @@ def test_anything_else_is_refused_with_the_names(written):
     with pytest.raises(ScenarioError) as refused:
         parse(Stream, STREAM | {"priority": written}, error=ScenarioError)
     assert refused.value.what == "priority"
-    assert refused.value.expected.startswith("0 (vip), 1 (normal), 2 (offline) or a larger whole number up to 1000")
+    assert refused.value.expected.startswith(
+        "vip, normal, offline (which may also be written 0, 1, 2) or a larger whole number up to 1000"
+    )
 
 
 def test_a_name_that_is_nearly_right_is_guessed():

@@ -11,7 +11,7 @@ VIP, NORMAL, OFFLINE = 0, 1, 2
 CLASSES = {"vip": VIP, "normal": NORMAL, "offline": OFFLINE}
 LARGEST = 1000
 
-_EXPECTED = f"0 (vip), 1 (normal), 2 (offline) or a larger whole number up to {LARGEST}"
+_EXPECTED = f"vip, normal, offline (which may also be written 0, 1, 2) or a larger whole number up to {LARGEST}"
 
 
 def number_of(value: Any) -> int:

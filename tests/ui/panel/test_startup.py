@@ -134,9 +134,9 @@ def test_a_context_that_the_model_has_not_names_both():
 @pytest.mark.parametrize(
     ("field", "text", "message"),
     [
-        ("port", "seventy", "port: got 'seventy', expected a valid integer"),
-        ("port", "70000", "port: got '70000', expected less than or equal to 65535"),
-        ("gpu_memory_utilization", "90 %", "gpu_memory_utilization: got '90 %', expected a valid number"),
+        ("port", "seventy", "port: got 'seventy', expected a whole number"),
+        ("port", "70000", "port: got '70000', expected 65535 or less"),
+        ("gpu_memory_utilization", "90 %", "gpu_memory_utilization: got '90 %', expected a number"),
         ("extra_args", "'open", "extra_args: got"),
         ("model", "", "model: got '', expected a preset"),
     ],
