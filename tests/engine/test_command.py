@@ -13,7 +13,8 @@ from workbench.config import EngineConfig, Knobs
 from workbench.engine import command
 from workbench.engine.command import flags, installed_device, is_async, serve_command, server_argv, server_environment
 from workbench.errors import EngineStartError
-from workbench.models import ModelFiles
+from workbench.models import ModelFiles, Preset
+from workbench.simulated_config import SimulatedConfig
 
 SMOLLM2 = ModelFiles("smollm2", "/models/smollm2", None, "auto", 8192, "a package", {})
 TINY = ModelFiles("tiny-long", "/models/tiny long", None, "dummy", 131072, "made", {})
@@ -231,6 +232,55 @@ def test_a_cache_that_the_engine_never_had_is_not_switched_on():
     assert "--no-enable-prefix-caching" in serve_command(EngineConfig(), None, EngineConfig().envelope.defaults)
 
 
+@pytest.fixture
+def presets_made(monkeypatch, tmp_path):
+    """A cache of models of our own; called with true, all presets are in it."""
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+
+    def made(whole):
+        monkeypatch.setattr(Preset, "ready", property(lambda _: whole))
+        return tmp_path / "models"
+
+    return made
+
+
+@pytest.mark.parametrize(("name", "end"), [("smollm2", ""), ("tiny-long", " --load-format dummy")])
+def test_before_a_start_a_preset_that_was_made_is_its_folder(presets_made, name, end):
+    folder = presets_made(True) / name
+    line = serve_command(EngineConfig(model=name))
+    assert line.startswith(f"vllm serve {folder} --max-model-len 4096 ")
+    assert "#" not in line
+    assert line.endswith("--scheduling-policy fcfs" + end)
+
+
+def test_before_a_start_a_preset_that_was_not_made_is_its_original(presets_made):
+    presets_made(False)
+    line = serve_command(EngineConfig())
+    assert line.startswith("vllm serve HuggingFaceTB/SmolLM2-135M-Instruct --max-model-len 4096 ")
+    assert line.endswith("  # smollm2 is made at the first start; this is its original")
+    tuned = serve_command(EngineConfig(), None, EngineConfig().envelope.defaults.replace(policy="qos"))
+    assert tuned.endswith("; this is its original; without the policy qos (aging_s 30), which stock vLLM does not have")
+
+
+def test_before_a_start_a_preset_with_made_up_weights_is_the_folder_it_will_have(presets_made):
+    folder = presets_made(False) / "tiny-long"
+    line = serve_command(EngineConfig(model="tiny-long"))
+    assert line.startswith(f"vllm serve {folder} ")
+    assert line.endswith(" --load-format dummy  # tiny-long is made at the first start")
+
+
+def test_other_names_of_ours_are_hub_ids_and_paths_are_whole(presets_made, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    serve = lambda name: shlex.split(serve_command(SimulatedConfig(model=name)))[2]  # noqa: E731
+    assert serve("llama-3.1-70b") == "meta-llama/Llama-3.1-70B-Instruct"
+    assert serve("~/mine") == f"{tmp_path}/mine"
+    assert serve("./mine") == "./mine"
+    assert serve("org/name") == "org/name"
+    folder = presets_made(True) / "smollm2"
+    known = ModelFiles("smollm2", "smollm2", None, "auto", 8192, "sizes only", {})  # as a simulated engine knows it
+    assert serve_command(SimulatedConfig(model="smollm2"), known).startswith(f"vllm serve {folder} ")
+
+
 def test_the_pasted_command_has_nothing_of_the_workbench_and_is_quoted():
     line = serve_command(EngineConfig(model="tiny-long", extra_args=("--override-generation-config", "{}")), TINY)
     assert shlex.split(line)[:3] == ["vllm", "serve", "/models/tiny long"]
@@ -238,7 +288,6 @@ def test_the_pasted_command_has_nothing_of_the_workbench_and_is_quoted():
     assert "'/models/tiny long'" in line
     assert "workbench" not in line
     assert "--long-prefill-token-threshold" not in line
-    assert serve_command(EngineConfig()).startswith("vllm serve smollm2 --max-model-len ")
     assert "--async-scheduling" not in line  # stock vLLM decides
 
 

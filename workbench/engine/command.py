@@ -12,6 +12,8 @@ from workbench.config import EngineConfig, Knobs
 from workbench.engine.probe import wire
 from workbench.errors import EngineStartError
 from workbench.models import ModelFiles
+from workbench.models.architecture import hub_id
+from workbench.models.presets import PRESETS
 from workbench.redact import arguments
 
 Device = Literal["cpu", "cuda"]
@@ -133,6 +135,8 @@ def server_environment(
 def serve_command(config: EngineConfig, model: ModelFiles | None = None, knobs: Knobs | None = None) -> str:
     """The ``vllm serve`` command that a person pastes to run what they tuned; keys in ``extra_args`` are hidden.
 
+    The model is a folder or a hub id, also before the first start: our own names for models mean nothing to vLLM.
+
     Args:
         config: start-up fields.
         model: the resolved model, so that a preset shows as the folder it was made in.
@@ -142,10 +146,25 @@ def serve_command(config: EngineConfig, model: ModelFiles | None = None, knobs: 
     if knobs is not None:
         config = _permanent(config, knobs)
     config = config.replace(extra_args=tuple(arguments(config.extra_args)))
-    path, load_format = (str(model.path), model.load_format) if model else (config.model, "auto")
+    path, load_format, remark = _servable(model.path if model else config.model)
+    load_format = model.load_format if model and model.load_format != "auto" else load_format
     line = shlex.join(["vllm", "serve", path, *flags(config, load_format), *(_knob_flags(knobs) if knobs else ())])
     lost = _lost(knobs) if knobs else ""
-    return f"{line}  # without {lost}, which stock vLLM does not have" if lost else line
+    remarks = [*([remark] if remark else []), *([f"without {lost}, which stock vLLM does not have"] if lost else [])]
+    return f"{line}  # {'; '.join(remarks)}" if remarks else line
+
+
+def _servable(name: str) -> tuple[str, str, str]:
+    """What vLLM can load in place of a name of ours, its load format, and what there is to remark."""
+    preset = PRESETS.get(name)
+    if preset is None:
+        return hub_id(name) or os.path.expanduser(name), "auto", ""  # noqa: PTH111  "./name" stays as it was written
+    if preset.ready:
+        return str(preset.folder), preset.load_format, ""
+    remark = f"{name} is made at the first start"
+    if preset.hub:
+        return preset.hub, "auto", f"{remark}; this is its original"
+    return str(preset.folder), preset.load_format, remark
 
 
 def _permanent(config: EngineConfig, knobs: Knobs) -> EngineConfig:

