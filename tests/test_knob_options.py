@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from workbench.config import POLICIES, EngineConfig, Knobs
 from workbench.errors import EnvelopeError, InputError
-from workbench.knob_options import knob_values, one_value_each
+from workbench.knob_options import knob_values, one_value_each, single_knobs
 from workbench.workload.scenario import Setting
 
 
@@ -44,12 +44,13 @@ def test_nothing_given_is_nothing():
         (["=64"], {}, "--knob", ""),
         (["budget=many"], {}, "--knob budget", "many"),
         (["budget=64,,128"], {}, "--knob budget", "64,,128"),
+        (["budget=64,many"], {}, "--knob budget", "many"),
         (["budget=null"], {}, "--knob budget", "null"),
         (["budget=[64]"], {}, "--knob budget", "[64]"),
         (["budget=64.5"], {}, "--knob budget", "64.5"),
         (["watermark=NaN"], {}, "--knob watermark", "NaN"),
         (["policy=1"], {}, "--knob policy", "1"),
-        ([], {"max_running": "8,x"}, "--max-running", "8,x"),
+        ([], {"max_running": "8,x"}, "--max-running", "x"),
         (["budget=64"], {"budget": 128}, "--budget and --knob budget", "128 and 64"),
         (["budget=64", "budget=128"], {}, "--knob budget, twice", "64 and 128"),
     ],
@@ -69,6 +70,14 @@ def test_where_one_setting_is_played_there_is_one_value():
     assert one_value_each({"budget": [64], "policy": ["qos"]}) == {"budget": 64, "policy": "qos"}
     with pytest.raises(InputError, match=r"knob budget: got '64,128', expected one value; .*workbench sweep"):
         one_value_each({"budget": [64, 128]})
+
+
+@pytest.mark.parametrize("given", [["policy=foo"], ["budget=abc"], ["watermark=x"]])
+def test_the_way_out_fits_the_verb(given):
+    with pytest.raises(EnvelopeError, match=r"; give one, or several with commas between$"):
+        knob_values(given)
+    with pytest.raises(EnvelopeError, match=r"; give one$"):
+        single_knobs(given)
 
 
 def test_a_setting_is_called_by_what_was_typed():

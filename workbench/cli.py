@@ -1,251 +1,119 @@
-"""The ``workbench`` command: thin, one verb a function. Results go to stdout, progress to stderr."""
+"""The ``workbench`` command: results go to stdout, progress and errors to stderr.
+
+The verbs live in the ``cli_*`` modules, and each is imported when it is called for: help, the version and a look at
+recorded runs need neither an engine nor what draws its charts.
+"""
 
 from __future__ import annotations
 
-import json
+import importlib
 import os
-import shlex
 import signal
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from workbench import __version__, console, policy_runs, usage
-from workbench import demo as demonstration
-from workbench import sweep as sweeps
-from workbench.cli_house import house, show_run
-from workbench.cli_options import (
-    POLICY_HELP,
-    JsonFlag,
-    KnobOption,
-    KnobValues,
-    ReportPath,
-    RunsRoot,
-    ScenarioArg,
-    Seed,
-    StartUp,
-    start_up_fields,
-)
-from workbench.cli_plan import plan_verb
-from workbench.cli_simulator import simulator_verbs
+from workbench import __version__, usage
 from workbench.errors import EngineStartError, InputError, WorkbenchError
-from workbench.knob_options import knob_values, one_value_each
-from workbench.policy_runs import PolicyRuns
-from workbench.report.run import ReportRun
-from workbench.session import Workbench
-from workbench.sweep import Played
-from workbench.workload.scenario import Scenario, Setting, load_scenario
+
+# Verb: the module and the Typer that have it, and its line in the list of verbs.
+VERBS = {
+    "demo": (
+        "cli_play",
+        "play_verbs",
+        "Play one long prompt among chats under six settings on one engine, and write a report.",
+    ),
+    "run": ("cli_play", "play_verbs", "Play a scenario once on a live engine and record it."),
+    "sweep": (
+        "cli_play",
+        "play_verbs",
+        "Play a scenario under several settings: those of the file, or all combinations of the options.",
+    ),
+    "policies": (
+        "cli_play",
+        "play_verbs",
+        "Play the same workload under each policy on one engine, and compare them class by class.",
+    ),
+    "runs": ("cli_house", "house", "List, show and delete recorded runs."),
+    "doctor": (
+        "cli_house",
+        "house",
+        "Look for what could keep an engine from starting; show vLLM's chunked-prefill default.",
+    ),
+    "reap": ("cli_house", "house", "End engines that outlived their workbench; engines in use are left alone."),
+    "plan": (
+        "cli_plan",
+        "plan_verb",
+        "Find the most requests/s that meet the SLO on GPUs you lack, by simulation; takes about a minute.",
+    ),
+    "calibrate": (
+        "cli_simulator",
+        "simulator_verbs",
+        "Measure what steps cost: play a short load on a live engine, or take live runs that are on disk, and fit.",
+    ),
+    "validate": (
+        "cli_simulator",
+        "simulator_verbs",
+        "Play live runs again in virtual time, and print predicted against measured.",
+    ),
+}
+
+
+class Verbs(TyperGroup):
+    """The verbs by name and line of help; the one that is called for is imported."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = {name: TyperCommand(name, help=line) for name, (_, _, line) in VERBS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that a command line begins with, and the words after it."""
+        name, found, rest = super().resolve_command(ctx, args)
+        if name in VERBS:
+            module, typers, _ = VERBS[name]
+            verbs = getattr(importlib.import_module(f"workbench.{module}"), typers)
+            found = typer.main.get_group(verbs).commands[name]
+        return name, found, rest
+
 
 app = typer.Typer(
+    cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Tune chunked prefill on a live vLLM engine: knobs act on the next scheduler step, no restart.",
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    from workbench.engine.probe.compat import installed_vllm  # here, since no verb's help needs it
+
+    found = installed_vllm()
+    typer.echo(f"workbench {__version__}, vLLM {found[1] if found else 'not installed'}")
+    raise typer.Exit
+
+
+@app.callback()
+def workbench(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
+    ] = False,
+) -> None:
+    """Tune chunked prefill on a live vLLM engine: knobs act on the next scheduler step, no restart."""
+
 
 _INTERRUPTED = 130  # what the command-line library turns Ctrl-C into
 _KEPT = "interrupted; nothing was left running, and runs that had begun are kept (workbench runs list)"
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for summary.json, report.html and the runs.")] = Path("runs/demo"),
-    start_up: StartUp = None,
-) -> None:
-    """Play one long prompt among chats under six settings on one engine, and write a report."""
-    scenario = load_scenario(demonstration.SCENARIO)
-    runs = demonstration.prepare(out)
-    played: list[Played] = []
-    with Workbench.of(scenario, runs=runs, **start_up_fields(start_up)) as bench, console.bars() as progress:
-        bench.start(console.engine_start(progress))
-        console.say_engine(bench)
-        for one in sweeps.hot(bench, scenario, scenario.settings, lambda s, r: console.follow(progress, s, r)):
-            played.append(one)
-            rows = demonstration.save_summary(out, played, _facts(played))  # after each: an interruption keeps the rest
-        bench.stop()
-        task = progress.add_task("report", total=None, note="")
-        again = shlex.join(["workbench", "demo", *(part for text in start_up or () for part in ("--set", text))])
-
-        def drawn(done: int, total: int, what: str) -> None:
-            progress.update(task, completed=done, total=total, note=what)
-
-        report = demonstration.save_report(out, played, rows, again, drawn)
-        progress.update(task, completed=1, total=1, note="written")
-    console.out.print(console.settings_table(rows, f"One engine (pid {rows[0]['engine_pid']}), {rows[0]['label']}"))
-    typer.echo(report.resolve())
-
-
-@app.command()
-def run(
-    scenario: ScenarioArg,
-    budget: Annotated[int | None, typer.Option(help="Token budget of a step.")] = None,
-    chunk: Annotated[int | None, typer.Option(help="Most prefill tokens of one request in a step; 0 is off.")] = None,
-    max_running: Annotated[int | None, typer.Option(help="Most requests running at once.")] = None,
-    policy: Annotated[str | None, typer.Option(help=POLICY_HELP)] = None,
-    prefill_every: Annotated[int | None, typer.Option(help="decode_first: prefill on every N-th step.")] = None,
-    knob: KnobOption = None,
-    seed: Seed = None,
-    runs: RunsRoot = None,
-    start_up: StartUp = None,
-    report: ReportPath = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Play a scenario once on a live engine and record it."""
-    chosen = load_scenario(scenario)
-    knobs = {
-        "budget": budget,
-        "chunk": chunk,
-        "max_running": max_running,
-        "policy": policy,
-        "prefill_every": prefill_every,
-    }
-    given = one_value_each(knob_values(knob, knobs))
-    setting = Setting.of(given) if given else None
-    bench = Workbench.of(chosen, runs=runs, **start_up_fields(start_up))
-    if setting:
-        setting.knobs(bench.engine.envelope)  # before the start: a wrong knob should not cost one
-    with bench, console.bars() as progress:
-        bench.start(console.engine_start(progress))
-        console.say_engine(bench)
-        played = bench.run(chosen, setting=setting, seed=seed)
-        console.follow(progress, setting, played)
-    show_run(played, as_json)
-    if report:
-        _report([ReportRun(setting.name if setting else chosen.name, played.trace, {}, played.slo)], report, chosen)
-
-
-@app.command()
-def sweep(
-    scenario: ScenarioArg,
-    budget: Annotated[str | None, typer.Option(help="Budgets to try, such as 64,256,1024.")] = None,
-    chunk: Annotated[str | None, typer.Option(help="Chunk caps to try; 0 is off.")] = None,
-    max_running: Annotated[str | None, typer.Option(help="Running caps to try.")] = None,
-    policy: Annotated[str | None, typer.Option(help="Policies to try.")] = None,
-    knob: KnobValues = None,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="An engine for each setting: for budgets above the ceiling.")
-    ] = False,
-    runs: RunsRoot = None,
-    start_up: StartUp = None,
-    report: ReportPath = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Play a scenario under several settings: those of the file, or all combinations of the options."""
-    chosen = load_scenario(scenario)
-    options = {"budget": budget, "chunk": chunk, "max_running": max_running, "policy": policy}
-    asked = knob_values(knob, options)
-    settings = sweeps.grid(asked) if asked else chosen.settings
-    if not settings:
-        raise InputError("settings", "none", "settings in the scenario, or --budget, --knob and the like", "give some")
-    fields, played = start_up_fields(start_up), []
-    with console.bars() as progress:
-
-        def watch(setting: Setting, one: Any) -> None:
-            console.follow(progress, setting, one)
-
-        if restart:
-            config = Workbench.of(chosen, **fields).config
-            for done in sweeps.with_restarts(
-                chosen, settings, watch, config=config, runs=runs, progress=console.engine_start(progress)
-            ):
-                played.append(done)  # noqa: PERF402  kept one by one: an interruption leaves them on disk
-        else:
-            with Workbench.of(chosen, runs=runs, **fields) as bench:
-                for setting in settings:
-                    setting.knobs(bench.engine.envelope)
-                bench.start(console.engine_start(progress))
-                console.say_engine(bench)
-                played.extend(sweeps.hot(bench, chosen, settings, watch))
-    rows = [one.row for one in played]
-    if as_json:
-        typer.echo(json.dumps({"scenario": chosen.name, "restart": restart, "rows": rows}, indent=2, default=str))
-    else:
-        console.out.print(console.settings_table(rows, f"{chosen.name}, {rows[0]['label']}"))
-    if report:
-        _report([one.report for one in played], report, chosen)
-
-
-@app.command()
-def policies(
-    scenario: ScenarioArg,
-    policy: Annotated[
-        str | None, typer.Option(help="Policies with commas between; by default the scenario's settings, or all.")
-    ] = None,
-    knob: KnobOption = None,
-    seed: Seed = None,
-    runs: RunsRoot = None,
-    start_up: StartUp = None,
-    report: ReportPath = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Play the same workload under each policy on one engine, and compare them class by class."""
-    chosen, more = load_scenario(scenario), one_value_each(knob_values(knob))
-    if "policy" in more:
-        raise InputError("--knob policy", more["policy"], "knobs that all policies are to have", "use --policy")
-    bench = Workbench.of(chosen, runs=runs, **start_up_fields(start_up))
-    envelope, names = bench.engine.envelope, policy.split(",") if policy else None
-    settings = [setting.replace(**more) for setting in policy_runs.choose(chosen, names, envelope)]
-    if names or more:  # before the start: a wrong knob should not cost one
-        for setting in settings:
-            setting.knobs(envelope)
-    try:
-        with bench, console.bars() as progress:
-            bench.start(console.engine_start(progress))
-            console.say_engine(bench)
-            bench.compare_policies(
-                chosen, settings=settings, seed=seed, follow=lambda s, r: console.follow(progress, s, r)
-            )
-    finally:  # an interruption shows what there is
-        if bench.compared is not None:
-            _show_policies(bench.compared, as_json)
-    if not bench.compared:
-        raise typer.Exit(2)  # all were refused, and each reason was said
-    if report:
-        pairs = zip(bench.compared.settings, bench.compared, strict=True)
-        _report([ReportRun(s.name, one.trace, s.given, one.slo) for s, one in pairs], report, chosen)
-
-
-def _show_policies(played: PolicyRuns, as_json: bool) -> None:
-    rows = json.loads(played.table.reset_index().to_json(orient="records"))
-    if as_json:
-        folders = {setting.name: str(run.folder) for setting, run in zip(played.settings, played, strict=True)}
-        about = {"scenario": played.scenario, "label": played.label, "origin": played.origin}
-        shown = about | {"rows": rows, "refused": played.refused}
-        typer.echo(json.dumps(shown | {"runs": folders}, indent=2))
-        return
-    if rows:
-        console.out.print(console.classes_table(rows, f"{played.scenario}, {played.origin}"))
-    for name, why in played.refused.items():
-        console.err.print(f"not played: {name}: {why}", highlight=False, soft_wrap=True)
-
-
-def _report(reports: Sequence[ReportRun], path: Path, scenario: Scenario) -> None:
-    from workbench.report.html import write_report  # here, since Altair takes two seconds to import
-
-    written = write_report(path, reports, title=scenario.name.replace("_", " "), question=scenario.question)
-    typer.echo(written.resolve())
-
-
-def _facts(played: Sequence[Played]) -> dict[str, Any]:
-    meta = played[-1].run.meta
-    return {
-        key: meta.get(key) for key in ("label", "scenario", "question", "seed", "slo", "machine", "versions", "engine")
-    }
-
-
 def _terminate(signum: int, _frame: FrameType | None) -> NoReturn:
     """End like Ctrl-C does, through every ``with``, so that nothing stays behind."""
     raise KeyboardInterrupt(signal.Signals(signum).name)
-
-
-app.add_typer(house)
-app.add_typer(plan_verb)
-app.add_typer(simulator_verbs)
 
 
 def main() -> None:
@@ -257,6 +125,8 @@ def main() -> None:
         if code == _INTERRUPTED:
             _fail(_KEPT, 1)
         sys.exit(code if isinstance(code, int) else 0)
+    except InputError as error:
+        _fail(str(usage.as_typed(error, sys.argv[1:])), error.exit_code)
     except WorkbenchError as error:
         if isinstance(error, EngineStartError) and error.log_tail:
             typer.echo("\n".join(f"  | {line}" for line in error.log_tail), err=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workbench import console, doctor
+from workbench import console
 from workbench.cli_options import JsonFlag, RunsRoot
-from workbench.engine.leftovers import find_leftovers
-from workbench.engine.leftovers import reap as reap_one
 from workbench.origin import origin_words
-from workbench.run import RecordedRun
 from workbench.store import delete_run, list_runs, run_folder
+
+if TYPE_CHECKING:
+    from workbench.run import RecordedRun
 
 house = typer.Typer()
 runs_app = typer.Typer(no_args_is_help=True, help="List, show and delete recorded runs.")
@@ -41,6 +41,8 @@ def runsshow_run(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a run's figures."""
+    from workbench.run import RecordedRun  # here, since metrics take a second to import
+
     show_run(RecordedRun(run_folder(runs, run_id)), as_json)
 
 
@@ -60,6 +62,8 @@ def doctor_command(
     fast: Annotated[bool, typer.Option("--fast", help="Do not import vLLM to ask for its defaults.")] = False,
 ) -> None:
     """Look for what could keep an engine from starting; show vLLM's chunked-prefill default."""
+    from workbench import doctor  # here, as below: a list of runs has no use for what looks at machines
+
     with console.bars() as progress:
         task = progress.add_task("doctor", total=None, note="")
         checks = doctor.examine(lambda what: progress.update(task, note=what), defaults=not fast)
@@ -76,6 +80,9 @@ def doctor_command(
 @house.command()
 def reap(as_json: JsonFlag = False) -> None:
     """End engines that outlived their workbench; engines in use are left alone."""
+    from workbench.engine.leftovers import find_leftovers
+    from workbench.engine.leftovers import reap as reap_one
+
     ended = [{"label": one.label, "processes": reap_one(one)} for one in find_leftovers()]
     if as_json:
         typer.echo(json.dumps(ended))

@@ -12,7 +12,7 @@ from rich.table import Table
 from workbench import console
 from workbench.cli_options import POLICY_HELP, JsonFlag, KnobOption, Seed, StartUp, start_up_fields
 from workbench.errors import InputError
-from workbench.knob_options import knob_values, one_value_each
+from workbench.knob_options import knob_values, single_knobs
 from workbench.planning import Asked, Plan, Planner, Row, Rule, mix_names
 from workbench.planning.planner import Tell
 
@@ -53,7 +53,7 @@ def plan_command(
         gap_ms=gap_ms,
         price=price,
         need=need,
-        knobs=one_value_each(knob_values(knob)),
+        knobs=single_knobs(knob),
         start_up=start_up_fields(start_up),
         rule=Rule(seed=seed),
     )

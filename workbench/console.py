@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from workbench.engine.protocol import Progress as Tell
-from workbench.report.table import COLUMNS
-from workbench.run import Run
-from workbench.session import Workbench
-from workbench.simulate.engine import SimulatedEngine
-from workbench.workload.scenario import Setting
+if TYPE_CHECKING:  # a table needs neither an engine nor pandas
+    from workbench.engine.protocol import Progress as Tell
+    from workbench.run import Run
+    from workbench.session import Workbench
+    from workbench.workload.scenario import Setting
 
 _PIPE_WIDTH = 120  # columns where there is no terminal to ask
 _SHORT = {
@@ -50,10 +49,22 @@ err = Console(stderr=True)
 out = Console() if Console().is_terminal else Console(width=_PIPE_WIDTH)
 
 
+class _Bars(Progress):
+    """Bars that take no line of the screen before there is the first of them, so that an error may come first."""
+
+    def add_task(self, *args: Any, **kwargs: Any) -> TaskID:
+        self.start()
+        return super().add_task(*args, **kwargs)
+
+    def stop(self) -> None:
+        if self.live.is_started:
+            super().stop()
+
+
 @contextmanager
 def bars() -> Iterator[Progress]:
     """Progress bars that stay on screen; in a pipe each line is printed once, when it ends."""
-    with Progress(
+    progress = _Bars(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
@@ -62,23 +73,30 @@ def bars() -> Iterator[Progress]:
         TextColumn("{task.fields[note]}", style="dim"),
         console=err,
         refresh_per_second=5,
-    ) as progress:
+    )
+    try:
         yield progress
+    finally:
+        progress.stop()
 
 
 def engine_start(progress: Progress) -> Tell:
-    """A bar for an engine's start; it has no length, since nobody knows how long one takes."""
-    task = progress.add_task("engine start", total=None, note="")
+    """A bar for an engine's start, from its first word on; it has no length, since nobody knows how long one takes."""
+    tasks: list[TaskID] = []
 
     def tell(_elapsed: float, what: str) -> None:
         ready = what == "ready"
-        progress.update(task, note=what, total=1 if ready else None, completed=1 if ready else 0)
+        if not tasks:
+            tasks.append(progress.add_task("engine start", total=None, note=""))
+        progress.update(tasks[0], note=what, total=1 if ready else None, completed=1 if ready else 0)
 
     return tell
 
 
 def say_engine(bench: Workbench) -> None:
     """Of a simulated engine: what it is, how good its step times are, and what memory a step has."""
+    from workbench.simulate.engine import SimulatedEngine  # here: whoever has one has imported it
+
     engine = bench.engine
     if not isinstance(engine, SimulatedEngine) or engine.setup is None:
         return
@@ -103,6 +121,8 @@ def follow(progress: Progress, setting: Setting | None, run: Run) -> None:
 
 def settings_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
     """The comparison table of a sweep: the report's columns and digits, in 80 columns of text."""
+    from workbench.report.table import COLUMNS  # here: whoever has rows has imported it
+
     table = Table(
         title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
     )

@@ -4,6 +4,7 @@
     ├── InputError                    exit code 2: the person can mend it
     │   ├── ConfigError               a start-up field or a pair of them
     │   ├── EnvelopeError             a hot knob outside what the engine was started with
+    │   │   └── CeilingError          one that another start would allow
     │   ├── ScenarioError             a scenario file or one of its fields
     │   ├── TraceFileError            a request trace in CSV or JSONL
     │   ├── ModelError                a model that is not there or is damaged
@@ -53,6 +54,23 @@ class ConfigError(InputError):
 
 class EnvelopeError(InputError):
     """A hot knob outside the envelope that was fixed when the engine started."""
+
+
+class CeilingError(EnvelopeError):
+    """A hot knob that does not fit the running engine, and would fit one that is started otherwise.
+
+    Args:
+        what: the knob.
+        value: what it was.
+        expected: what fits the running engine.
+        otherwise: what to do without another start.
+        field: the start-up field that is in the way.
+        wants: the value that it would need.
+    """
+
+    def __init__(self, what: str, value: object, expected: str, otherwise: str, field: str, wants: int) -> None:
+        self.otherwise, self.field, self.wants = otherwise, field, wants
+        super().__init__(what, value, expected, f"{otherwise}, or start again with {field}={wants}")
 
 
 class ScenarioError(InputError):

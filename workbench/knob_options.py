@@ -12,12 +12,25 @@ from workbench.errors import EnvelopeError, InputError
 from workbench.workload.scenario import Setting
 
 
-def knob_values(knobs: Sequence[str] | None, options: Mapping[str, object] | None = None) -> dict[str, list[Any]]:
+def single_knobs(knobs: Sequence[str] | None, options: Mapping[str, object] | None = None) -> dict[str, Any]:
+    """The knobs of a verb that plays under one value of each; see :func:`knob_values`.
+
+    Raises:
+        EnvelopeError: there is no such knob, or a value is of the wrong kind.
+        InputError: a text is not ``name=value``, a knob is given twice, or it has several values.
+    """
+    return one_value_each(knob_values(knobs, options, several=False))
+
+
+def knob_values(
+    knobs: Sequence[str] | None, options: Mapping[str, object] | None = None, *, several: bool = True
+) -> dict[str, list[Any]]:
     """The values of each knob that was given, in the order of the knobs.
 
     Args:
         knobs: ``name=value`` or ``name=a,b`` texts.
         options: knobs that have an option of their own (``budget`` is ``--budget``), with its value or none.
+        several: whether the verb tries several values of a knob, for the words of an error.
 
     Raises:
         EnvelopeError: there is no such knob, or a value is of the wrong kind.
@@ -39,7 +52,7 @@ def knob_values(knobs: Sequence[str] | None, options: Mapping[str, object] | Non
             raise InputError(both, f"{texts[name]} and {value}", "each knob once", "leave one out")
         texts[name], said[name] = value, "--knob"
     return {
-        name: _values(f"--knob {name}" if said[name] == "--knob" else said[name], name, texts[name])
+        name: _values(f"--knob {name}" if said[name] == "--knob" else said[name], name, texts[name], several)
         for name in Knobs.model_fields
         if name in texts
     }
@@ -58,15 +71,15 @@ def one_value_each(values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     return {name: several[0] for name, several in values.items()}
 
 
-def _values(option: str, knob: str, text: str) -> list[Any]:
+def _values(option: str, knob: str, text: str, several: bool) -> list[Any]:
     """The values between the commas, each of the knob's own kind."""
     values = []
     for part in text.split(","):
         try:
             setting = parse(Setting, {"name": option, knob: _scalar(part.strip())}, error=EnvelopeError)
         except EnvelopeError as bad:
-            fix = "give one, or several with commas between where several are played"
-            raise EnvelopeError(option, text, bad.expected, fix) from None
+            fix = "give one, or several with commas between" if several else "give one"
+            raise EnvelopeError(option, part.strip() or text, bad.expected, fix) from None
         values.append(getattr(setting, knob))
     return values
 

@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from workbench.errors import EnvelopeError
+from workbench.errors import CeilingError, EnvelopeError
 from workbench.frozen import Frozen
 
 PolicyName = Literal["chunked", "monolithic", "decode_first", "priority", "qos", "target_gap"]
 POLICIES: tuple[PolicyName, ...] = ("chunked", "monolithic", "decode_first", "priority", "qos", "target_gap")
+_LEAST_CONTEXT = 16  # of the start-up max_model_len
 NUMBERS = ("budget", "chunk", "max_running", "prefill_every", "target_gap_ms", "aging_s", "watermark")  # knobs
 
 
@@ -113,21 +114,18 @@ class Envelope(Frozen):
         """Return ``knobs`` if they fit.
 
         Raises:
-            EnvelopeError: a knob is above its bound, or two knobs clash; the message carries the envelope.
+            CeilingError: a knob is above its bound; the message carries the bound and the start-up field behind it.
+            EnvelopeError: two knobs clash.
         """
         rules = (
-            ("budget", knobs.budget, self.max_budget, "the start-up max_num_batched_tokens"),
-            ("chunk", knobs.chunk, self.max_chunk, "the start-up max_model_len"),
-            ("max_running", knobs.max_running, self.max_running, "the start-up max_num_seqs"),
+            ("budget", knobs.budget, self.max_budget, "max_num_batched_tokens"),
+            ("chunk", knobs.chunk, self.max_chunk, "max_model_len"),
+            ("max_running", knobs.max_running, self.max_running, "max_num_seqs"),
         )
-        for name, value, bound, source in rules:
+        for name, value, bound, field in rules:
             if value > bound:
-                raise EnvelopeError(
-                    name,
-                    value,
-                    f"at most {bound} ({source})",
-                    f"choose {bound} or less, or restart with a larger ceiling",
-                )
+                expected = f"at most {bound} (the start-up {field})"
+                raise CeilingError(name, value, expected, f"choose {bound} or less", field, value)
         if knobs.policy not in self.policies:
             raise EnvelopeError("policy", knobs.policy, f"one of {', '.join(self.policies)}", "choose one of these")
         if knobs.budget < knobs.max_running:
@@ -138,10 +136,12 @@ class Envelope(Frozen):
                 f"raise budget to {knobs.max_running} or lower max_running",
             )
         if knobs.policy == "monolithic" and knobs.budget < self.max_chunk:
-            raise EnvelopeError(
+            raise CeilingError(
                 "policy and budget",
                 f"monolithic with budget {knobs.budget}",
                 f"a budget of at least {self.max_chunk} (max_model_len), since a longer prompt would wait for ever",
-                "raise budget, restart with a smaller max_model_len, or use chunked",
+                "raise budget or use chunked",
+                "max_model_len",
+                max(knobs.budget, _LEAST_CONTEXT),
             )
         return knobs

@@ -1,6 +1,7 @@
 """What was wrong with a command line, in one line like all errors: what, the value, what was expected, what to do.
 
-The command-line library's own errors are told apart by what they carry: their classes are private to it.
+The command-line library's own errors are told apart by what they carry: their classes are private to it. Errors of the
+workbench, which know fields and knobs, are put in the words of the command line: options, and what can be added to it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,19 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.errors import InputError
+from workbench.errors import CeilingError, InputError
 
 _NO_COMMAND = re.compile(r"No such command '(?P<name>.*?)'")
+_NAME = re.compile(r"(?:--)?([a-z][a-z0-9_-]*)")
+_RESTARTED = ("max_num_batched_tokens", "max_num_seqs")  # start-up fields that sweep --restart takes from the knobs
+_WORDS = (  # the library's own, and ours
+    (re.compile(r",? unable to parse .*"), ""),
+    (re.compile(r"a valid integer"), "a whole number"),
+    (re.compile(r"a valid (number|float)"), "a number"),
+    (re.compile(r"a valid boolean"), "true or false"),
+    (re.compile(r"greater than or equal to (\S+)"), r"\1 or more"),
+    (re.compile(r"less than or equal to (\S+)"), r"\1 or less"),
+)
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((?P<words>.*)\)")
 
 
@@ -58,22 +69,62 @@ def explain(error: Exception, argv: Sequence[str]) -> InputError | None:
     return InputError(what, _given(what, argv), _plain(str(getattr(error, "message", said))), see)
 
 
+def as_typed(error: InputError, argv: Sequence[str]) -> InputError:
+    """The same error with what is wrong named as it was typed, and a way out that can be typed.
+
+    Args:
+        error: names a start-up field, a knob or an argument, or something else, which is left as it is.
+        argv: the words after the command's name.
+    """
+    what, value, fix = error.what, error.value, error.fix
+    if isinstance(error, CeilingError):
+        restart = argv[:1] == ["sweep"] and error.field in _RESTARTED
+        fix = f"{error.otherwise}, or add {'--restart' if restart else f'--set {error.field}={error.wants}'}"
+    found = _NAME.fullmatch(what)
+    if found is not None:
+        name = found[1].replace("-", "_")
+        option, pairs = f"--{name.replace('_', '-')}", _pairs(argv)
+        if ("--set", name) in pairs:
+            what, value = "--set", f"{name}={pairs['--set', name]}"
+        elif _given(option, argv, "") or option in argv:
+            what = option
+        elif ("--knob", name) in pairs:
+            what = f"--knob {name}"
+        elif what == "--model":  # a verb without this option
+            what = name
+    return InputError(what, value, error.expected, fix)
+
+
+def _pairs(argv: Sequence[str]) -> dict[tuple[str, str], str]:
+    """The values of ``--set name=value`` and ``--knob name=value``, by option and name."""
+    pairs = {}
+    for place, word in enumerate(argv):
+        option, sign, text = word.partition("=")
+        if option in ("--set", "--knob"):
+            text = text if sign else "".join(argv[place + 1 : place + 2])
+            name, _, value = text.partition("=")
+            pairs[option, name.strip().replace("-", "_")] = value
+    return pairs
+
+
 def _near(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
     return f"did you mean {near[0]}?" if near else ""
 
 
-def _given(option: str, argv: Sequence[str]) -> str:
+def _given(option: str, argv: Sequence[str], nothing: str = "nothing") -> str:
     """The value that an option was given, as it stands on the command line."""
     for place, word in enumerate(argv):
         if word.startswith(f"{option}="):
             return word.partition("=")[2]
         if word == option:
-            return argv[place + 1] if place + 1 < len(argv) else "nothing"
-    return "nothing"
+            return argv[place + 1] if place + 1 < len(argv) else nothing
+    return nothing
 
 
 def _plain(text: str) -> str:
     """A sentence of the library as the end of ours."""
     text = text.removeprefix("Input should be ").strip().rstrip(".")
+    for raw, ours in _WORDS:
+        text = raw.sub(ours, text)
     return text[:1].lower() + text[1:]

@@ -154,7 +154,7 @@ def test_a_repository_without_a_whole_model(fake_hub, tmp_path, model_folder):
 def test_offline_by_choice(tmp_path, switch):
     code, out = _resolve(tmp_path, **{switch: "1"})
     assert code == 2
-    assert "error --model: got 'org/name'" in out
+    assert "error model: got 'org/name'" in out
     assert "smollm2, tiny-long" in out
     assert "said" not in out
 

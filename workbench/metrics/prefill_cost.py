@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-from scipy.optimize import nnls
 
 from workbench.architecture import pairs
 from workbench.metrics.gaps import Floats
@@ -109,6 +108,8 @@ def _design(steps: StepTable) -> tuple[Floats, np.ndarray]:
 
 def _fit(design: Floats, seconds: Floats) -> Floats:
     """Coefficients of 0 or more that make the relative errors small, with outliers counting less."""
+    from scipy.optimize import nnls  # here, since it takes half a second to import
+
     relative = design / seconds[:, None]
     scale = relative.max(axis=0)
     scale[scale == 0] = 1

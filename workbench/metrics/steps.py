@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from scipy.special import stdtrit
 
 from workbench.trace import Trace, floats
 
@@ -77,6 +76,8 @@ def memory_fit(trace: Trace, *, min_tokens: int = 64) -> MemoryFit | None:
     top = order[first]
     if len(top) < 3:
         return None
+    from scipy.special import stdtrit  # here, since it takes a while to import
+
     x, y = np.log(tokens[top]), np.log(peak[top])
     spread = float(((x - x.mean()) ** 2).sum())
     exponent = float(((x - x.mean()) * (y - y.mean())).sum()) / spread

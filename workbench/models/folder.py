@@ -14,7 +14,7 @@ _WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
 
 
-def read_config(folder: Path, what: str = "--model") -> dict[str, Any]:
+def read_config(folder: Path, what: str = "model") -> dict[str, Any]:
     """Read ``config.json``.
 
     Raises:

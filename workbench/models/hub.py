@@ -37,7 +37,7 @@ def fetch_model(name: str, progress: Progress, *, offline: bool | None = None) -
         if _offline() if offline is None else offline:
             why = "by request" if offline else "by HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE"
             raise ModelError(
-                "--model",
+                "model",
                 name,
                 f"a model in the local hub cache, since the network is off {why} (missing: {', '.join(lacks)})",
                 f"allow the network, {_PRESETS}",
@@ -46,9 +46,7 @@ def fetch_model(name: str, progress: Progress, *, offline: bool | None = None) -
         place = _local(name)
         lacks = folders.missing(place) if place else ["every file"]
     if place is None or lacks:
-        raise ModelError(
-            "--model", name, "a whole model on the hub", f"it lacks {', '.join(lacks)}: choose another one"
-        )
+        raise ModelError("model", name, "a whole model on the hub", f"it lacks {', '.join(lacks)}: choose another one")
     return place, f"Hugging Face hub {name}, commit {place.name[:12]}; {folders.licence(place)}"
 
 
@@ -74,7 +72,7 @@ def _download(name: str, progress: Progress) -> None:
             "space": (f"room for it in the hub cache ({detail})", "free some or set HF_HOME to another disk,"),
             "answer": (f"the hub to answer (HTTP {detail})", "try later,"),
         }.get(kind, (f"the download to succeed ({error})", "try again: it goes on where it stopped,"))
-        raise ModelError("--model", name, expected, f"{fix} {_PRESETS}") from None
+        raise ModelError("model", name, expected, f"{fix} {_PRESETS}") from None
 
 
 def _local(name: str) -> Path | None:
@@ -83,7 +81,7 @@ def _local(name: str) -> Path | None:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import IncompleteSnapshotError
     except ImportError:
-        raise ModelError("--model", name, "the package huggingface_hub for a hub id", "run `make setup`") from None
+        raise ModelError("model", name, "the package huggingface_hub for a hub id", "run `make setup`") from None
     try:
         return Path(snapshot_download(name, local_files_only=True))
     except IncompleteSnapshotError as error:

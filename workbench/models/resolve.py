@@ -46,7 +46,7 @@ def resolve_model(
     tell = progress or (lambda _line: None)
     asked = str(name).strip()
     if not asked or "\x00" in asked:
-        raise ModelError("--model", asked, _EXPECTED, "name one; the default is smollm2")
+        raise ModelError("model", asked, _EXPECTED, "name one; the default is smollm2")
     if asked in presets.PRESETS:
         preset = presets.PRESETS[asked]
         place = presets.prepare(preset, tell, verify=verify)
@@ -55,17 +55,17 @@ def resolve_model(
     try:
         is_folder, is_there = path.is_dir(), path.exists()
     except OSError as error:  # too long a name, or a folder on the way that may not be entered
-        raise ModelError("--model", asked, f"a path that can be read ({error.strerror})", "check the path") from None
+        raise ModelError("model", asked, f"a path that can be read ({error.strerror})", "check the path") from None
     if is_folder:
         return _local(asked, path)
     if is_there or path.suffix.lower() in (".gguf", ".safetensors", ".bin"):
         raise _not_a_folder(asked, path)
     if asked.startswith(("/", ".", "~")) or "\\" in asked:
-        raise ModelError("--model", asked, "a folder that is there", f"check the path (it means {path})")
+        raise ModelError("model", asked, "a folder that is there", f"check the path (it means {path})")
     if hub.is_hub_id(asked):
         place, origin = hub.fetch_model(asked, tell, offline=offline)
         return _files(asked, place, origin)
-    raise ModelError("--model", asked, _EXPECTED, _suggestion(asked))
+    raise ModelError("model", asked, _EXPECTED, _suggestion(asked))
 
 
 def _expanded(asked: str) -> Path:
@@ -82,22 +82,22 @@ def _local(asked: str, path: Path) -> ModelFiles:
         if files:
             raise _not_a_folder(str(files[0]), files[0])
         raise ModelError(
-            "--model", asked, "a folder with a whole model", f"it lacks {' and '.join(lacks)}: add what is missing"
+            "model", asked, "a folder with a whole model", f"it lacks {' and '.join(lacks)}: add what is missing"
         )
     return _files(asked, path, f"local folder {path}; {folders.licence(path)}")
 
 
 def _not_a_folder(asked: str, path: Path) -> ModelError:
     if not path.exists():
-        return ModelError("--model", asked, "a folder that is there", f"check the path (it means {path})")
+        return ModelError("model", asked, "a folder that is there", f"check the path (it means {path})")
     if path.suffix.lower() == ".gguf":
         return ModelError(
-            "--model",
+            "model",
             asked,
             "a folder, not a GGUF file",
             "convert it with `python -m workbench.models.convert FILE FOLDER` (llama family), then give that folder",
         )
-    return ModelError("--model", asked, "a folder, not a file", f"give the folder that holds it: {path.parent}")
+    return ModelError("model", asked, "a folder, not a file", f"give the folder that holds it: {path.parent}")
 
 
 def _suggestion(asked: str) -> str:

@@ -6,15 +6,17 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from workbench.errors import WorkbenchError
 from workbench.store.folder import default_root, list_runs, read_meta, short, status_of
 from workbench.store.reader import open_run
 from workbench.trace import TABLES
+
+if TYPE_CHECKING:
+    import duckdb
 
 _RUNS = {
     "run": "VARCHAR",
@@ -38,6 +40,8 @@ def catalogue(root: Path | str | None = None) -> duckdb.DuckDBPyConnection:
     ``runs.status``. A run that is still going on is not; one that a crash left is recovered first.
     """
     root = (default_root() if root is None else Path(root)).resolve()
+    import duckdb  # here, since only SQL needs it
+
     connection = duckdb.connect(config={"autoinstall_known_extensions": False})
     found = dict(_ended(root))
     connection.execute(f"CREATE TABLE _runs ({', '.join(f'{name} {kind}' for name, kind in _RUNS.items())})")
