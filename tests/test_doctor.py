@@ -63,7 +63,7 @@ def test_a_machine_without_vllm(monkeypatch):
     assert checks["vLLM"].verdict == "fail"
     assert checks["vLLM"].fix.startswith("run make setup")
     assert checks["chunked prefill default"].verdict == "warn"
-    assert "vLLM or a model is not there yet" in checks["chunked prefill default"].found
+    assert "vLLM is not installed, and it is what is asked" in checks["chunked prefill default"].found
 
 
 def test_an_untested_vllm_is_refused_and_the_tested_ones_are_named(monkeypatch):
@@ -188,4 +188,13 @@ def test_without_an_answer_it_is_not_available_and_never_guessed(answers, given)
 
 def test_without_a_model_it_says_how_to_get_one(answers, monkeypatch):
     monkeypatch.setattr(doctor, "list_presets", lambda: [Ready("a", False, "/a")])
-    assert answers().fix == "run workbench demo once"
+    check = answers()
+    assert check.fix == "run workbench demo once, which makes one"
+    assert check.found == "n/a (vLLM is there; it wants a model to resolve its defaults for)"
+
+
+def test_without_vllm_nobody_can_be_asked(answers, monkeypatch):
+    monkeypatch.setattr(doctor, "installed_vllm", lambda: None)
+    check = answers()
+    assert check.fix == "run make setup"
+    assert check.found == "n/a (vLLM is not installed, and it is what is asked)"

@@ -174,9 +174,12 @@ def _models() -> Check:
 def _defaults() -> Check:
     """C6: what stock vLLM does when no flag is given, resolved by vLLM itself."""
     name = "chunked prefill default"
+    if installed_vllm() is None:
+        return Check(name, "warn", "n/a (vLLM is not installed, and it is what is asked)", "run make setup")
     ready = next((preset for preset in list_presets() if preset.ready), None)
-    if ready is None or installed_vllm() is None:
-        return Check(name, "warn", "n/a (vLLM or a model is not there yet)", "run workbench demo once")
+    if ready is None:
+        fix = "run workbench demo once, which makes one"
+        return Check(name, "warn", "n/a (vLLM is there; it wants a model to resolve its defaults for)", fix)
     command = [sys.executable, "-m", "workbench.engine.probe.defaults", str(ready.folder)]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_RESOLVE_TIMEOUT_S, check=True)
