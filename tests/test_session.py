@@ -6,8 +6,18 @@ import pytest
 
 from workbench import Workbench
 from workbench.config import SLO, EngineConfig
-from workbench.errors import ConfigError, EngineError, EngineStartError, StoreError
+from workbench.errors import (
+    CeilingError,
+    ConfigError,
+    EngineError,
+    EngineStartError,
+    EnvelopeError,
+    InputError,
+    ScenarioError,
+    StoreError,
+)
 from workbench.workload.request import Workload
+from workbench.workload.setting import Setting
 
 
 class DoneWrong:
@@ -121,6 +131,44 @@ def test_the_serve_command_makes_the_knobs_permanent(ready):
 def test_starting_an_engine_that_is_ready_changes_nothing(ready, monkeypatch):
     monkeypatch.setattr(ready.engine, "start", lambda _progress: pytest.fail("started again"))
     assert ready.start() is ready
+
+
+SLIPS = {
+    "scenario": (lambda bench: bench.run("bursty_cha"), ScenarioError, "did you mean bursty_chat"),
+    "rate": (lambda bench: bench.run("bursty_chat", rate=-1.0), InputError, "rate: got '-1"),
+    "setting": (
+        lambda bench: bench.run("bursty_chat", setting=Setting(name="s", budget=9000)),
+        CeilingError,
+        r"budget: got '9000', expected at most 8192 .*start again with max_num_batched_tokens=9000",
+    ),
+    "prompt": (lambda bench: bench.drop_long(-3), InputError, r"tokens: got '-3', expected 1 to 4080"),
+    "answer": (lambda bench: bench.drop_long(5, 4096), InputError, "output_tokens: got '4096', expected 1 to 4095"),
+    "policy": (lambda bench: bench.compare_policies("policies", ["foo"]), EnvelopeError, "policy: got 'foo'"),
+    "scenario of policies": (lambda bench: bench.compare_policies("polices"), ScenarioError, "did you mean policies"),
+    "policies twice": (
+        lambda bench: bench.compare_policies("policies", ["qos"], settings=()),
+        InputError,
+        "policies and settings: got 'both'",
+    ),
+    "knob": (lambda bench: bench.knobs(budget="x"), EnvelopeError, "budget: got 'x', expected a whole number"),
+}
+
+
+@pytest.mark.parametrize(("slip", "kind", "says"), SLIPS.values(), ids=SLIPS)
+def test_a_slip_is_told_before_an_engine_has_to_be_started(tmp_path, slip, kind, says):
+    with pytest.raises(kind, match=says):
+        slip(Workbench(runs=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_method_says_its_own_name_while_no_engine_runs(tmp_path):
+    bench = Workbench(runs=tmp_path)
+    said = "got a workload while the engine is new, expected ready; start it first"
+    with pytest.raises(EngineError, match=f"^run: {said}"):
+        bench.run("bursty_chat")
+    with pytest.raises(EngineError, match=f"^compare_policies: {said}"):
+        bench.compare_policies("policies")
+    assert bench.compared is None
 
 
 @pytest.mark.parametrize("what", [lambda bench: bench.run("bursty_chat"), lambda bench: bench.drop_long(500)])

@@ -17,7 +17,7 @@ from workbench.run import Change, Run
 from workbench.simulate.engine import SimulatedEngine
 from workbench.store import new_run_folder
 from workbench.telemetry import EngineMemory
-from workbench.workload.drops import Drops
+from workbench.workload.drops import Drops, check_lengths
 from workbench.workload.request import Request, Workload
 from workbench.workload.scenario import Scenario, Setting, build_workload, load_scenario
 
@@ -89,10 +89,12 @@ class Plays:
             EngineError: the engine does not run, or a run is going on.
             StoreError: the run cannot be recorded.
         """
-        self._expect_rest()
         scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
         if rate is not None:
             scenario = scenario.at_rate(rate)
+        if setting is not None:
+            setting.knobs(self.engine.envelope)
+        self._expect_rest("run")  # after the arguments: a slip in them should not cost a start to be seen
         if salt is None:
             salt = next(self._plays) if self.engine.keeps_cache else 0
         workload = self._workload(scenario, seed, salt)
@@ -135,12 +137,12 @@ class Plays:
             EngineDiedError: the engine ended in mid-run.
             StoreError: a run cannot be recorded.
         """
-        self._expect_rest()
         scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
         if settings is None:
             settings = policy_runs.choose(scenario, policies, self.engine.envelope, self._moved())
         elif policies is not None:
             raise InputError("policies and settings", "both", "one of them", "name the policies in the settings")
+        self._expect_rest("compare_policies")
         runs = self.compared = PolicyRuns(scenario.name, scenario.slo)
         policy_runs.play(self, scenario, settings, runs=runs, seed=seed, follow=follow)
         return runs
@@ -190,6 +192,7 @@ class Plays:
             InputError: it does not fit into the context.
             EngineError: the engine does not run.
         """
+        check_lengths(tokens, output_tokens, self.engine.config.max_model_len)
         self._expect_ready("drop_long: got a prompt")
         if self._drops is None:
             self._drops = Drops(self._tokenizer(), self.engine.config.max_model_len)
@@ -222,11 +225,11 @@ class Plays:
         if self.engine.state != "ready":
             raise EngineError(f"{what} while the engine is {self.engine.state}, expected ready; start it first")
 
-    def _expect_rest(self) -> None:
+    def _expect_rest(self, what: str) -> None:
         """One run at a time."""
-        self._expect_ready("run: got a workload")
+        self._expect_ready(f"{what}: got a workload")
         if self.playing:
-            raise EngineError("run: got a second run, expected one at a time; wait for the first or cancel it")
+            raise EngineError(f"{what}: got a second run, expected one at a time; wait for the first or cancel it")
 
     def _play(self, workload: Workload, folder: Path, facts: Mapping[str, Any], changes: Sequence[Change] = ()) -> Run:
         meta = {

@@ -32,19 +32,7 @@ class Drops:
         Raises:
             InputError: it does not fit into the context, or a length is not a whole number of tokens.
         """
-        if not _whole(output_tokens) or not 1 <= output_tokens < self._max_model_len:
-            most = self._max_model_len - 1
-            raise InputError(
-                "output_tokens", output_tokens, f"1 to {most} (below max_model_len)", "choose one of these"
-            )
-        limit = self._max_model_len - output_tokens
-        if not _whole(tokens) or not 1 <= tokens <= limit:
-            raise InputError(
-                "tokens",
-                tokens,
-                f"1 to {limit} (max_model_len less {output_tokens} output tokens)",
-                "choose a length in it",
-            )
+        check_lengths(tokens, output_tokens, self._max_model_len)
         return Request(
             request=f"dropped-{next(self._numbers)}",
             class_name="long",
@@ -53,6 +41,21 @@ class Drops:
             prompt=self._prompts.piece(tokens),
             output_tokens=output_tokens,
         )
+
+
+def check_lengths(tokens: int, output_tokens: int, max_model_len: int) -> None:
+    """Whether a prompt of that many tokens and its answer fit into the context.
+
+    Raises:
+        InputError: they do not, or a length is not a whole number of tokens.
+    """
+    if not _whole(output_tokens) or not 1 <= output_tokens < max_model_len:
+        most = max_model_len - 1
+        raise InputError("output_tokens", output_tokens, f"1 to {most} (below max_model_len)", "choose one of these")
+    limit = max_model_len - output_tokens
+    if not _whole(tokens) or not 1 <= tokens <= limit:
+        expected = f"1 to {limit} (max_model_len less {output_tokens} output tokens)"
+        raise InputError("tokens", tokens, expected, "choose a length in it")
 
 
 def _whole(tokens: object) -> bool:
