@@ -357,6 +357,49 @@ def test_pip_that_fails_gives_its_last_error_and_the_log(setup_env, tmp_path):
     assert "ERROR: first" in (prefix / "setup.log").read_text()
 
 
+LOG = """\
+Looking in indexes: https://index.example/simple
+Collecting typing-extensions==4.1 (from -r cpu.txt (line 1))
+  Downloading typing_extensions-4.1-py3-none-any.whl (9.4 kB)
+Processing /wheels/torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl (from -r cpu.txt (line 2))
+Requirement already satisfied: mpmath==1.3 in ./lib (from -r cpu.txt (line 3)) (1.3)
+Obtaining file:///srv/workbench
+Installing collected packages: torch, typing-extensions, workbench
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "installed", "share", "doing"),
+    [
+        (1, 5, 0.0, "starting pip"),
+        (3, 5, 1 / 8, "downloading typing-extensions"),
+        (4, 5, 2 / 8, "downloading torch"),
+        (5, 5, 3 / 8, "downloading mpmath"),
+        (6, 5, 4 / 8, "downloading workbench"),
+        (7, 5, 4 / 8, "installing torch"),
+        (7, 6, 5 / 8, "installing typing-extensions"),
+        (7, 8, 7 / 8, "installing workbench"),
+    ],
+)
+def test_progress_tells_the_phase_and_the_package(setup_env, tmp_path, lines, installed, share, doing):
+    for number in range(installed):
+        (tmp_path / "lib" / "python3.11" / "site-packages" / f"p{number}.dist-info").mkdir(parents=True)
+    env = setup_env.Environment(tmp_path)
+    env.log.write_text("".join(["before\n", *LOG.splitlines(keepends=True)[:lines]]))
+    assert env._progress(len("before\n"), 5, 4) == (pytest.approx(share), doing)
+
+
+def test_the_log_is_named_once_and_what_a_stop_costs(recorder, capsys):
+    recorder.build()
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "setup.log" in line]
+    assert line.endswith(
+        f"{recorder.env.log}; a setup that is stopped goes on where it was when it is run again: "
+        "what is installed or downloaded stays"
+    )
+    recorder.build()
+    assert "setup.log" not in capsys.readouterr().err
+
+
 # --- make ---------------------------------------------------------------------------------------------------------
 
 

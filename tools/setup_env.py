@@ -9,6 +9,7 @@ import hashlib
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +19,8 @@ from pathlib import Path
 from machine_check import NEWEST, OLDEST, refusal, this_machine
 
 ROOT = Path(__file__).resolve().parent.parent
+# Each finished step has its stamp; within one, pip skips what is installed and takes downloads from its own cache.
+RESUMES = "goes on where it was when it is run again: what is installed or downloaded stays"
 TORCH_CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 
 
@@ -85,14 +88,15 @@ class Environment:
                 while child.poll() is None:
                     time.sleep(0.2)
                     now = time.monotonic()
-                    share = self._share(start, had, packages)
+                    share, doing = self._progress(start, had, packages)
                     if sys.stderr.isatty():
-                        bar = ("#" * round(30 * share)).ljust(30, ".")
-                        sys.stderr.write(f"\r\033[Ksetup: {label}  [{bar}] {share:4.0%}  {now - began:.0f} s")
+                        bar = ("#" * round(20 * share)).ljust(20, ".")
+                        line = f"setup: {label}  [{bar}] {share:4.0%}  {now - began:.0f} s  {doing}"
+                        sys.stderr.write("\r\033[K" + line[: shutil.get_terminal_size().columns - 1])
                         sys.stderr.flush()
                     elif now - shown > 15:
                         shown = now
-                        say(f"{label}  {share:.0%}  {now - began:.0f} s")
+                        say(f"{label}  {share:.0%}  {now - began:.0f} s  {doing}")
             finally:
                 if child.poll() is None:
                     child.terminate()
@@ -111,13 +115,19 @@ class Environment:
     def _installed(self) -> int:
         return sum(1 for _ in self.prefix.glob("lib/python3*/site-packages/*.dist-info"))
 
-    def _share(self, start: int, had: int, packages: int) -> float:
-        """Collecting counts for the first half of the bar, installing for the second."""
+    def _progress(self, start: int, had: int, packages: int) -> "tuple[float, str]":
+        """How far pip is, and what it is at: downloading is the first half, installing the second."""
         logged = self._logged(start)
-        first = r"^(?:Collecting|Processing|Obtaining|Requirement already satisfied)"
-        collected = len(re.findall(first, logged, re.MULTILINE))
-        added = self._installed() - had if "Installing collected packages" in logged else 0
-        return min(max((collected + added) / (2 * packages), 0.0), 1.0)
+        first = r"^(?:Collecting|Processing|Obtaining|Requirement already satisfied:) +(?:\S*/)?(.+?)(?:-\d|[^\w.-]|$)"
+        collected = re.findall(first, logged, re.MULTILINE)
+        order = re.search(r"^Installing collected packages: (.*)$", logged, re.MULTILINE)
+        if order is None:
+            added, doing = 0, f"downloading {collected[-1]}" if collected else "starting pip"
+        else:
+            names = order[1].split(", ")  # pip installs them in this order
+            added = max(self._installed() - had, 0)
+            doing = f"installing {names[min(added, len(names) - 1)]}"
+        return min((len(collected) + added) / (2 * packages), 1.0), doing
 
 
 def make_venv(env: Environment, kind: str) -> None:
@@ -214,6 +224,8 @@ def build(env: Environment, kind: str, active: bool = False) -> int:
     for name, install, files in steps:
         key = hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
         if env.stamp(name) != key:
+            if not taken:
+                say(f"pip's words go to {env.log}; a setup that is stopped {RESUMES}")
             install(env, files[0])
             env.done(name, key)
             taken += 1
@@ -241,7 +253,7 @@ def main() -> int:
         say(str(error))
         return 1
     except KeyboardInterrupt:
-        say("stopped; run it again to go on from here")
+        say(f"stopped; it {RESUMES}")
         return 130
     return 0
 
