@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from workbench import console
+from workbench.errors import ConfigError
 from workbench.models.architecture import named
 from workbench.simulate.engine import SimulatedEngine
 from workbench.simulate.memory import Memory
@@ -77,3 +78,31 @@ def test_a_simulated_engine_says_what_it_is_and_what_memory_a_step_has(said):
 def test_a_live_engine_says_nothing(said):
     console.say_engine(SimpleNamespace(engine=SimpleNamespace(label="live CPU")))
     assert not said
+
+
+@pytest.fixture
+def piped(monkeypatch):
+    """What stands on stderr, which is a pipe here."""
+    file = io.StringIO()
+    monkeypatch.setattr(console, "err", Console(file=file, width=100))
+    return file
+
+
+def test_bars_take_no_line_before_there_is_the_first_of_them(piped):
+    def start(_tell):
+        raise ConfigError("model", "/no/such", "a folder that is there", "check the path")
+
+    with pytest.raises(ConfigError), console.bars() as progress:
+        start(console.engine_start(progress))
+    assert piped.getvalue() == ""
+
+
+def test_the_bar_of_a_start_is_there_from_its_first_word_on(piped):
+    with console.bars() as progress:
+        tell = console.engine_start(progress)
+        assert progress.tasks == []
+        tell(0.1, "loading")
+        tell(0.2, "ready")
+        (task,) = progress.tasks
+        assert (task.description, task.fields["note"], task.finished) == ("engine start", "ready", True)
+    assert piped.getvalue().count("engine start") == 1

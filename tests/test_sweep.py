@@ -38,7 +38,7 @@ def test_too_many_combinations_are_refused():
 
 
 def test_a_wrong_value_is_one_line():
-    with pytest.raises(EnvelopeError, match="policy: got 'magic', expected 'chunked'"):
+    with pytest.raises(EnvelopeError, match="policy: got 'magic', expected one of chunked, monolithic"):
         grid({"policy": ["magic"]})
 
 
