@@ -36,7 +36,7 @@ FLAGS = [
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
-_PAGE = Path(__file__).parents[2] / "tools" / "jupyter" / "labconfig" / "page_config.json"  # what `make lab` gives people
+_PAGE = Path(__file__).parents[2] / "tools" / "jupyter" / "labconfig" / "page_config.json"  # as with `make lab`
 _DISABLED = "@jupyterlab/debugger-extension"  # logs an error when a kernel ends while it asks about breakpoints
 _START_S = 90.0
 # The notebook, whether its tab is in front or not.

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from benchmarks.parts.lab import Notebook
+from benchmarks.parts.lab import PANEL, Notebook
 
 SETUP = """
 import json, threading, time
@@ -169,6 +169,37 @@ def test_reload_brings_back_the_last_window(opened, screenshot):
     assert abs(pixels(after, BLUE) - pixels(before, BLUE)) <= 0.02 * pixels(before, BLUE)
     notebook.execute("push(150, 1)")
     wait_for_rows(page, 101)
+
+
+def test_an_output_that_jupyterlab_has_given_up_is_drawn_again(opened):
+    """As after a reload on a busy machine: the output is drawn while the manager does not know the model yet."""
+    notebook, page = opened()
+    lost = page.evaluate(
+        f"""async (view) => {{
+            const panel = {PANEL};
+            const cell = panel.content.widgets.find((one) => one.outputArea?.node.querySelector(".wb-board"));
+            const json = cell.model.outputs.toJSON();
+            const id = json.map((one) => one.data?.[view]?.model_id).find((one) => one);
+            const renderer = [...cell.outputArea.widgets].flatMap((one) => [...one.children()])
+                .find((one) => one._manager);
+            const manager = await renderer._manager.promise;
+            const real = manager.get_model;
+            const refuse = () => Promise.reject(new Error("made up"));
+            manager.get_model = (asked) => (asked === id ? refuse() : real.call(manager, asked));
+            cell.model.outputs.clear();
+            cell.model.outputs.add(json[json.length - 1]);
+            await new Promise((done) => setTimeout(done, 500));
+            manager.get_model = real;
+            return cell.outputArea.node.textContent;
+        }}""",
+        "application/vnd.jupyter.widget-view+json",
+    )
+    assert "model not found" in lost
+    page.wait_for_selector(".wb-board canvas", timeout=20_000)
+    wait_for_rows(page, 100)
+    assert "model not found" not in page.locator(".jp-Notebook").inner_text()
+    assert all("made up" in said for said in notebook.complaints)
+    notebook.complaints.clear()
 
 
 def test_charts_follow_the_theme_with_their_rows(opened, screenshot):

@@ -1,5 +1,8 @@
 """The simulated engine does what a live one does, in virtual time."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -166,3 +169,19 @@ def test_a_start_can_be_stopped_and_a_child_that_dies_ends_the_play():
         assert {row["request"] for row in sink.tables["requests"]} == {f"r{i}" for i in range(3000)}
     finally:
         one.stop()
+
+
+def test_a_kernel_that_is_killed_leaves_no_folder(tmp_path):
+    code = (
+        "from workbench.simulate.engine import SimulatedEngine; import os, signal\n"
+        "engine = SimulatedEngine(); engine.start(); print(engine.model.tokenizer_path, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert said.stdout.startswith(str(tmp_path)), said.stderr
+    until = time.monotonic() + 60
+    while list(tmp_path.glob("wb-*")) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not list(tmp_path.glob("wb-*"))

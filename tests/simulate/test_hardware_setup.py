@@ -97,7 +97,7 @@ def test_pcie_in_place_of_nvlink_is_slower():
 def test_what_is_not_known_or_does_not_fit_is_named():
     with pytest.raises(InputError, match="GPU: got 'H9000'"):
         set_up(config(gpu="H9000"))
-    with pytest.raises(ModelError, match="--model: got 'gpt-9'"):
+    with pytest.raises(ModelError, match="model: got 'gpt-9'"):
         set_up(config(model="gpt-9"))
     with pytest.raises(InputError, match=r"memory of Llama-3\.1-70B on 1 x H100 SXM"):
         set_up(config(gpu="H100"))

@@ -65,7 +65,7 @@ def test_code_makes_it_again(bench):
     bench.knobs(budget=512)
     begin, rest = bench.code().split("wb.start()")
     lines = {}
-    exec(begin, lines)  # noqa: S102
+    exec(begin, lines)
     assert lines["wb"].config == bench.config
     assert "budget=512" in rest
     assert bench.serve_command().startswith("vllm serve meta-llama/Llama-3.1-70B-Instruct ")

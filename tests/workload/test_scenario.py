@@ -261,7 +261,7 @@ def test_a_scenario_without_open_loop_streams_has_no_rate(load):
         closed.at_rate(2)
 
 
-@pytest.mark.parametrize("rate", [0, -1, 1e9, float("nan")])
+@pytest.mark.parametrize("rate", [0, -1, 1e9, float("nan"), "x", True, None])
 def test_a_rate_that_no_stream_takes_is_refused(load, rate):
     with pytest.raises(ScenarioError, match="rate"):
         load(GOOD).at_rate(rate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pyarrow.compute as pc
 
 from workbench.config import SLO
@@ -42,8 +43,10 @@ _WHY_NULL = {
 }
 
 
-def summary(trace: Trace, slo: SLO) -> dict[str, Any]:
+def summary(trace: Trace, slo: SLO, stalled: pd.DataFrame | None = None) -> dict[str, Any]:
     """Return the figures of a run: plain numbers, texts and dicts, ready for JSON.
+
+    ``stalled`` is what :func:`workbench.metrics.stalls` gave of the same trace, for those who have it: it takes long.
 
     Percentiles interpolate linearly and are over all gaps pooled. What was not measured is None; a rate is None where
     no time passed. Rates are over the time from the first send to the last thing that happened to a request.
@@ -69,7 +72,7 @@ def summary(trace: Trace, slo: SLO) -> dict[str, Any]:
     requests = per_request(trace, slo, gaps)
     step_table = StepTable.of(trace)
     lost = Preemptions.among(step_table)
-    stalled = find_stalls(trace, slo, gaps, step_table, lost)
+    stalled = find_stalls(trace, slo, gaps, step_table, lost) if stalled is None else stalled
     seconds = duration(trace, gaps)
     status = requests["status"].value_counts()
     served = requests[requests["ttft_s"].notna()]

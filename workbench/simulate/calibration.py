@@ -216,7 +216,8 @@ def match(
     Args:
         model: as it is asked for.
         machine: see :func:`machine_key`.
-        settings: start-up fields that must be as they were; those left out, None or "auto" may be anything.
+        settings: start-up fields that must be as they were; those left out, None or "auto" may be anything, as may
+            those that a calibration left at "auto".
         folders: by default the user's own and those that come with the workbench.
     """
     asked = {
@@ -228,7 +229,7 @@ def match(
             for one in every(folders)
             if one.model == model
             and dict(one.machine) == dict(machine)
-            and all(one.settings.get(name) in (value, None) for name, value in asked.items())
+            and all(one.settings.get(name) in (value, None, "auto") for name, value in asked.items())
         ),
         key=lambda one: one.made_at,
         default=None,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from workbench.config import Envelope, Knobs
@@ -61,7 +58,6 @@ class SimulatedEngine:
         self._state: State = "new"
         self._knobs, self._revision = self.envelope.defaults, 0
         self._play: SimulatedPlay | None = None
-        self._folder: Path | None = None
         self._lock, self._life = threading.RLock(), threading.RLock()
         self._stopping = threading.Event()
 
@@ -245,19 +241,18 @@ class SimulatedEngine:
         self._simulator = Simulator()
         self._knobs, self._revision, self._play = self.envelope.defaults, 0, None
         self.setup = set_up(self.config, **self._given)
-        self._folder = Path(tempfile.mkdtemp(prefix="wb-sim-"))
+        self._go_on()
+        self._simulator.start(progress)
+        check_version(self._simulator.vllm or "")
         self.model = ModelFiles(
             name=self.config.model,
             path=hub_id(self.config.model) or self.config.model,
-            tokenizer_path=write_tokenizer(self._folder),
+            tokenizer_path=write_tokenizer(self._simulator.folder),
             load_format="auto",
             max_positions=self.config.max_model_len,
             origin="sizes only: nothing is computed, and tokens are made up",
             config={},
         )
-        self._go_on()
-        self._simulator.start(progress)
-        check_version(self._simulator.vllm or "")
 
     def _go_on(self) -> None:
         """A stop may come at any moment of a start."""
@@ -274,7 +269,4 @@ class SimulatedEngine:
 
     def _shut_down(self, state: State) -> None:
         self._simulator.close()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
         self._state = state

@@ -14,6 +14,7 @@ from workbench import hardware
 from workbench.architecture import Architecture
 from workbench.config import EngineConfig
 from workbench.engine.dtype import fitted
+from workbench.engine.dtype import computes_bf16
 from workbench.errors import ConfigError, InputError, ModelError
 from workbench.machine import machine_facts
 from workbench.models.architecture import from_config, known_models, named
@@ -178,7 +179,7 @@ def _architecture(model: str, needed: bool) -> Architecture | None:
     if not needed:
         return None
     raise ModelError(
-        "--model", model, f"one of {', '.join(known_models())}, or a folder with config.json", "choose one of these"
+        "model", model, f"one of {', '.join(known_models())}, or a folder with config.json", "choose one of these"
     )
 
 
@@ -191,7 +192,10 @@ def _linked(gpu: Device, config: SimulatedConfig) -> Device:
 def _model(config: SimulatedConfig, sizes: Architecture | None, gpu: Device | None, weight_bytes: float) -> StepTime:
     """The step-time model that the configuration names."""
     if config.step_time in ("auto", "calibrated"):
-        found = calibration.match(config.model, _machine(gpu), config.model_dump(include=_RELEVANT))
+        asked = config.model_dump(include=_RELEVANT)
+        if gpu is None and config.dtype == "auto":  # two processors of one name may differ in that
+            asked["dtype"] = "bfloat16" if computes_bf16() else "float32"
+        found = calibration.match(config.model, _machine(gpu), asked)
         if found is not None:
             return Varied(Calibrated(found))
         if config.step_time == "calibrated" or gpu is None:

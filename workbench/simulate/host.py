@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import BinaryIO, cast
 
 from workbench.engine.protocol import Progress
@@ -64,6 +65,17 @@ class Simulator:
     def pid(self) -> int | None:
         """Process id of the child."""
         return self._child.pid if self._child else None
+
+    @property
+    def folder(self) -> Path:
+        """A folder that lives as long as the child, however that ends.
+
+        Raises:
+            EngineDiedError: it does not run.
+        """
+        if self._folder is None:
+            raise EngineDiedError("simulator: got no child, expected one that runs; start it")
+        return Path(self._folder)
 
     @property
     def running(self) -> bool:

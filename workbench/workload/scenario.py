@@ -92,6 +92,8 @@ class Scenario(Frozen):
             raise ScenarioError(
                 "rate", rate, f"none, as {self.name} has no stream with a rate", "choose another scenario"
             )
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < float("inf"):
+            raise ScenarioError("rate", rate, "requests a second, above 0", "give a number")
         factor, streams = rate / self.rate, []
         for stream in self.streams:
             arrivals = stream.arrivals

@@ -30,8 +30,11 @@ export default () => {
       const first = model.get("first"); // empty in the page that saw the board made
       if (first?.kind) store.take(first);
       else store.hello();
-      const beat = setInterval(() => store.here(), HERE_MS);
-      return () => clearInterval(beat);
+      const timers = [
+        setInterval(() => store.here(), HERE_MS),
+        setInterval(() => drawAgain(model.widget_manager), HEAL_MS),
+      ];
+      return () => timers.forEach(clearInterval);
     },
     render({ el }) {
       const view = new BoardView(store, el);

@@ -24,6 +24,7 @@ _SCRIPTS = (
     "header.js",
     "detail.js",
     "view.js",
+    "heal.js",
     "board.js",
 )  # the last exports the widget
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,6 +39,7 @@ class LiveFigures:
         self._tables: dict[str, pa.Table] = {name: schema.empty_table() for name, schema in TABLES.items()}
         self._arrivals: deque[tuple[float, int]] = deque()
         self._step: dict[str, Any] = {}
+        self._stalled: tuple[Trace, pd.DataFrame] | None = None
 
     def take(self, table: str, rows: list[dict[str, Any]]) -> None:
         """Take rows as a sink gets them."""
@@ -80,7 +82,7 @@ class LiveFigures:
 
         A row is when it ended (s), the stream, the gap (ms), the cause, and what exactly. Empty where none is.
         """
-        found = metrics.stalls(trace, self._slo)
+        found = self._found(trace)
         if found.empty:
             return {}
         counts = found["cause"].value_counts()
@@ -103,7 +105,7 @@ class LiveFigures:
 
     def kpis_of(self, trace: Trace, now_s: float) -> list[Kpi]:
         """The same, of a trace that :meth:`trace` has given."""
-        figures = metrics.summary(trace, self._slo)
+        figures = metrics.summary(trace, self._slo, self._found(trace))
         while self._arrivals and self._arrivals[0][0] < now_s - _RATE_S:
             self._arrivals.popleft()
         rate = sum(n for _, n in self._arrivals) / max(min(now_s, _RATE_S), 0.1)
@@ -121,6 +123,12 @@ class LiveFigures:
             ),
             _kpi("KV in use", self._kv(), "share of KV blocks; running and waiting requests, in the newest step"),
         ]
+
+    def _found(self, trace: Trace) -> pd.DataFrame:
+        """The stalls of a trace; the figures and the list share them."""
+        if self._stalled is None or self._stalled[0] is not trace:
+            self._stalled = trace, metrics.stalls(trace, self._slo)
+        return self._stalled[1]
 
     def _kv(self) -> str:
         use = self._step.get("kv_use")
