@@ -173,8 +173,9 @@ def test_a_start_can_be_stopped_and_a_child_that_dies_ends_the_play():
 
 def test_a_kernel_that_is_killed_leaves_no_folder(tmp_path):
     code = (
-        "from workbench.simulate.engine import SimulatedEngine; import os, signal\n"
-        "engine = SimulatedEngine(); engine.start(); print(engine.model.tokenizer_path, flush=True)\n"
+        "import os, signal\nfrom workbench.simulate.engine import SimulatedEngine\n"
+        "from workbench.simulated_config import SimulatedConfig\n"
+        "engine = SimulatedEngine(SimulatedConfig(count=8)); engine.start(); print(engine.model.tokenizer_path, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     said = subprocess.run(

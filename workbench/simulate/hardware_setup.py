@@ -13,8 +13,7 @@ from typing import Any
 from workbench import hardware
 from workbench.architecture import Architecture
 from workbench.config import EngineConfig
-from workbench.engine.dtype import fitted
-from workbench.engine.dtype import computes_bf16
+from workbench.engine.dtype import computes_bf16, fitted
 from workbench.errors import ConfigError, InputError, ModelError
 from workbench.machine import machine_facts
 from workbench.models.architecture import from_config, known_models, named
