@@ -9,6 +9,8 @@ the load alone, and each hold-out is played in virtual time and compared.
 ``median_error_pct`` and ``p90_error_pct``: of the absolute error, by metric, over all ``runs``; none is left out.
 ``signed_error_pct``: the median with its sign. ``stolen_pct``: CPU time that the hypervisor took while the hold-outs
 ran; ``client_late_max_s``: how long the client's process stood still at most. Both say how noisy the machine was.
+``seeds_apart_pct``: how far the measured figures of one setting's seeds lie apart, as median over settings: what the
+machine and the draw of the load do by themselves, without any simulator.
 
 ``RUNS=folder`` keeps the runs there, or takes them from there if it holds some, without an engine. ``LOAD_S`` sizes
 the calibration load, ``DRAWS`` are the virtual plays behind a prediction, ``SAVE=folder`` saves the calibration with
@@ -34,7 +36,7 @@ from workbench.simulate import calibrating, calibration
 from workbench.simulate.calibrating import Piece
 from workbench.simulate.fitting import fit
 from workbench.simulate.host import Simulator
-from workbench.simulate.validation import DRAWS, checked, validate
+from workbench.simulate.validation import DRAWS, Validation, checked, validate
 from workbench.store import open_run
 from workbench.trace import Trace
 
@@ -82,6 +84,7 @@ def main() -> None:
                 name: statistics.median(one.error_pct[name] for one in found if name in one.error_pct)
                 for name in errors
             },
+            "seeds_apart_pct": _apart(found),
             "met": all(errors[name]["median_pct"] <= 9 and errors[name]["p90_pct"] <= 20 for name in SHOWN),
             "step_error_pct": fitted.residual_pct,
             "client_late_max_s": max(_late_s(trace) for trace in traces[HOLDOUT]),
@@ -122,6 +125,20 @@ def _play(root: Path) -> dict[str, Any]:
             "stolen_pct": _since(stolen),
             "nice": os.getpriority(os.PRIO_PROCESS, 0),
         }
+
+
+def _apart(found: list[Validation]) -> dict[str, float]:
+    """Largest over smallest measured figure of each setting - 1, %; the median over settings, by metric."""
+    settings: dict[str, list[Validation]] = {}
+    for one in found:
+        settings.setdefault(one.setting, []).append(one)
+    apart: dict[str, float] = {}
+    for name in SHOWN:
+        of = [[one.measured[name] for one in some if name in one.measured] for some in settings.values()]
+        ratios = [max(some) / min(some) for some in of if len(some) > 1]
+        if ratios:
+            apart[name] = (statistics.median(ratios) - 1) * 100
+    return apart
 
 
 def _ahead_of_others() -> None:

@@ -198,7 +198,7 @@ def test_progress_counts_up_to_what_was_expected():
     [
         ({"gpu": "H900"}, InputError, "^GPU: got 'H900', expected one of h100-sxm"),
         ({"count": 1}, InputError, r"memory of Llama-3.1-70B on 1 x H100 SXM: got .*take more GPUs"),
-        ({"model": "gpt-9"}, ModelError, "^--model: got 'gpt-9'"),
+        ({"model": "gpt-9"}, ModelError, "^model: got 'gpt-9'"),
         ({"start_up": {"step_time": "calibrated"}}, InputError, "^step_time: got 'calibrated'"),
         ({"gpu": "cpu", "count": 1}, InputError, "^step_time: got 'auto', expected a calibration"),
         ({"need": 0}, InputError, "^need: got '0', expected a number above 0"),

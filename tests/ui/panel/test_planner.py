@@ -81,7 +81,7 @@ def test_the_question_is_what_the_fields_say():
 @pytest.mark.parametrize(
     ("field", "raw", "words"),
     [("budgets", "many", "^budget: got 'many'"), ("chunks", "", "^chunk: got 'none'"), ("need", "x", "^need: got 'x'"),
-     ("price", "-2", "^price: got '-2"), ("model", "gpt-9", "^--model: got 'gpt-9'")],
+     ("price", "-2", "^price: got '-2"), ("model", "gpt-9", "^model: got 'gpt-9'")],
 )  # fmt: skip
 def test_what_is_wrong_is_named(field, raw, words):
     form = small(PlanForm())
