@@ -175,7 +175,8 @@ def test_a_kernel_that_is_killed_leaves_no_folder(tmp_path):
     code = (
         "import os, signal\nfrom workbench.simulate.engine import SimulatedEngine\n"
         "from workbench.simulated_config import SimulatedConfig\n"
-        "engine = SimulatedEngine(SimulatedConfig(count=8)); engine.start(); print(engine.model.tokenizer_path, flush=True)\n"
+        "engine = SimulatedEngine(SimulatedConfig(count=8))\nengine.start()\n"
+        "print(engine.model.tokenizer_path, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     said = subprocess.run(
