@@ -68,6 +68,14 @@ class SimulatedConfig(EngineConfig):
         description="KV blocks; none is what the GPU's memory leaves.",
         json_schema_extra={"flag": "--num-gpu-blocks-override", "unit": "blocks"},
     )
+    pace: float | None = Field(
+        None,
+        gt=0,
+        le=1000,
+        description="Virtual seconds that pass in a second, so that a person can turn knobs in mid-run; none is as fast "
+        "as can be.",
+        json_schema_extra={"flag": None, "unit": "x"},
+    )
     max_model_len: int = Field(
         16384,
         ge=16,

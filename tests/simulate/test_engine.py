@@ -187,3 +187,29 @@ def test_a_kernel_that_is_killed_leaves_no_folder(tmp_path):
     while list(tmp_path.glob("wb-*")) and time.monotonic() < until:
         time.sleep(0.1)
     assert not list(tmp_path.glob("wb-*"))
+
+
+def test_at_a_pace_the_clock_follows_the_wall_and_knobs_are_turned_in_mid_run():
+    config = parse(SimulatedConfig, {"gpu": "H100", "count": 8, "pace": 4, "max_num_seqs": 8})
+    one, sink = SimulatedEngine(config), Sink()
+    one.start()
+    try:
+        play = one.play(Workload((request("a"), request("b", 12.0))), sink, hold_s=2.0)
+        begun = time.monotonic()
+        assert play.reach(2.0)
+        assert time.monotonic() - begun >= 0.4, "two virtual seconds are half a second"
+        assert 2.0 <= play.now_s < 2.1
+        time.sleep(1.0)
+        assert play.now_s < 2.1, "it stands there"
+        revision = one.set_knobs(one.knobs.replace(budget=16))
+        play.release()
+        assert play.wait(60)
+        assert time.monotonic() - begun >= 2.9
+        turned = next(row for row in sink.tables["knobs"] if row["revision"] == revision)
+        assert 2.0 <= turned["sent_s"] < 2.1
+        assert {row["status"] for row in sink.tables["requests"]} == {"ok"}
+        cancelled = one.play(Workload((request("a"), request("b", 4000.0))), Sink())
+        cancelled.cancel()
+        assert cancelled.wait(30)
+    finally:
+        one.stop()

@@ -152,6 +152,11 @@ def main() -> None:
         import vllm
 
         import workbench.simulate.playing  # noqa: F401  so that the first job need not wait for it
+        from workbench.engine.probe.scheduler import ProbeScheduler
+        from workbench.simulate.bare import make_scheduler
+
+        # vLLM looks at the model's class in a process of its own, once for each user: 20 s that no job should wait for.
+        make_scheduler(ProbeScheduler, Path(sys.argv[1]) / "first")
     except Exception as error:  # noqa: BLE001  as above
         child.send(Failed(_said(error)))
         return

@@ -187,10 +187,15 @@ class SimulatedEngine:
                 raise EngineError(
                     "play: got a second workload, expected one at a time; wait for the first or cancel it"
                 )
-            job = self.job_of(workload, hold_s)
+            pace = self.config.pace
+            job = self.job_of(workload, hold_s if pace is None else 0.0)
             tokens = self.config.enable_prefix_caching
-            play = SimulatedPlay(job.number, job.requests, self._simulator, sink, tokens=tokens)
+            play = SimulatedPlay(
+                job.number, job.requests, self._simulator, sink, tokens=tokens, hold_s=hold_s, pace=pace
+            )
             self._simulator.submit(job, play.hear)
+            if pace is not None:
+                play.keep_pace()
             self._play = play
             return play
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterable
@@ -17,11 +18,13 @@ from workbench.simulate.rows import as_rows, unpacked
 from workbench.trace import Sink
 from workbench.workload.request import Request
 
+_PACE_S = 0.1  # between two steps of a clock that keeps a pace: as often as charts are drawn
+
 
 class SimulatedPlay:
     """A workload that is being simulated; see :class:`workbench.engine.protocol.Playing`.
 
-    It runs as fast as the machine can, so ``now_s``, the virtual time, has nothing to do with the time that passes.
+    It runs as fast as the machine can, or at a pace: ``now_s`` is virtual time.
 
     Args:
         number: of the job.
@@ -29,6 +32,8 @@ class SimulatedPlay:
         simulator: that plays it.
         sink: where rows go.
         tokens: whether requests that are added need their token ids, as a prefix cache does.
+        hold_s: the clock stands here until :meth:`reach` or :meth:`release`; the job must say the same.
+        pace: virtual seconds that pass in one on the wall, see :meth:`keep_pace`; none is as fast as can be.
 
     Attributes:
         zero: CLOCK_MONOTONIC when it began; rows count from virtual zero instead.
@@ -40,7 +45,17 @@ class SimulatedPlay:
         faults: errors of the probe and of policies, once it is over.
     """
 
-    def __init__(self, number: int, asks: Iterable[Ask], simulator: Simulator, sink: Sink, *, tokens: bool) -> None:
+    def __init__(
+        self,
+        number: int,
+        asks: Iterable[Ask],
+        simulator: Simulator,
+        sink: Sink,
+        *,
+        tokens: bool,
+        hold_s: float | None = None,
+        pace: float | None = None,
+    ) -> None:
         self.zero = time.monotonic()
         self.now_s = 0.0
         self.ended = self.output_tokens = self.failed = 0
@@ -54,6 +69,7 @@ class SimulatedPlay:
         self._lock = threading.Lock()
         self._moved = threading.Condition()
         self._held_s: float | None = None
+        self._limit_s, self._pace = hold_s, pace
         self._done = threading.Event()
 
     @property
@@ -100,16 +116,29 @@ class SimulatedPlay:
         if self.done:
             return False
         with self._moved:
-            self._held_s = None
-        self._simulator.send(Until(self._number, at_s))
+            self._held_s, self._limit_s = None, at_s
+        if self._pace is None:
+            self._simulator.send(Until(self._number, at_s))
         with self._moved:
             self._moved.wait_for(lambda: self.done or (self._held_s is not None and self._held_s >= at_s))
         return not self.done
 
     def release(self) -> None:
         """Let the clock run to the end."""
-        if not self.done:
+        self._limit_s = None
+        if not self.done and self._pace is None:
             self._simulator.send(Until(self._number, None))
+
+    def keep_pace(self) -> None:
+        """Let the clock follow the one on the wall, in a thread, until the play is over; its job begins held at 0."""
+        threading.Thread(target=self._keep_pace, name=f"pace {self._number}", daemon=True).start()
+
+    def _keep_pace(self) -> None:
+        while not self._done.wait(_PACE_S):
+            at_s = (time.monotonic() - self.zero) * (self._pace or 1.0)
+            limit_s = self._limit_s
+            with contextlib.suppress(EngineError):  # of a child that has ended: the play hears of it
+                self._simulator.send(Until(self._number, at_s if limit_s is None else min(at_s, limit_s)))
 
     def cancel(self) -> None:
         """End all requests of the play; what was simulated stays."""
