@@ -72,8 +72,8 @@ class SimulatedConfig(EngineConfig):
         None,
         gt=0,
         le=1000,
-        description="Virtual seconds that pass in a second, so that a person can turn knobs in mid-run; none is as fast "
-        "as can be.",
+        description="Virtual seconds that pass in a second, so that a person can turn knobs in mid-run; none is as "
+        "fast as can be.",
         json_schema_extra={"flag": None, "unit": "x"},
     )
     max_model_len: int = Field(

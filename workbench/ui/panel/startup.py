@@ -32,14 +32,8 @@ _OFFERED: Mapping[str, tuple[int, ...]] = {
 
 LIVE, SIMULATED = "live", "simulated"
 _GPUS = ("H100", "H200", "A100", "B200", "L40S", "RTX 4090", "cpu")
-_HARDWARE = (
-    "pace",
-    "link",
-    "step_time",
-    "swap_gib",
-    "swap_overlap",
-    "kv_blocks",
-)  # not count: tensor times pipeline parallel
+# Not count: that is tensor times pipeline parallel.
+_HARDWARE = ("pace", "link", "step_time", "swap_gib", "swap_overlap", "kv_blocks")
 
 
 class StartUpForm:
