@@ -38,7 +38,7 @@ def engine():
     one = SimulatedEngine(parse(SimulatedConfig, {"gpu": "H100", "count": 8, "enable_prefix_caching": True}))
     told = []
     one.start(lambda seconds, what: told.append((seconds, what)))
-    assert told
+    assert told[-1] == (one.startup_s, "ready")
     assert one.state == "ready"
     yield one
     pid = one.child_pid

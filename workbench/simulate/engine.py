@@ -131,6 +131,8 @@ class SimulatedEngine:
             self.ready_since = time.monotonic()
             self.startup_s = self.ready_since - begun
             self._state = "ready"
+        if progress is not None:
+            progress(self.startup_s, "ready")
 
     def stop(self) -> None:
         """End the child, also in mid-play or mid-start; what was simulated is kept."""
