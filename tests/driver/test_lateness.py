@@ -18,8 +18,8 @@ class Loop:
     def time(self):
         return self.now
 
-    def call_at(self, due, look):
-        self.due, self.look = due, look
+    def call_later(self, delay, look):
+        self.due, self.look = self.now + delay, look
         return self
 
     def cancel(self):
@@ -36,7 +36,7 @@ def loop():
 
 
 def test_only_what_is_late_is_noted_but_for_the_first_reading(loop):
-    meter = Lateness(90.0, loop)
+    meter = Lateness(90.0, loop, loop.time)
     loop.fire()
     first = meter.take()
     assert [(row.t_s, row.late_s) for row in first] == [(pytest.approx(10 + PERIOD_S), 0)]
@@ -53,7 +53,7 @@ def test_only_what_is_late_is_noted_but_for_the_first_reading(loop):
 
 
 def test_two_late_readings_never_count_the_same_time_twice(loop):
-    meter = Lateness(90.0, loop)
+    meter = Lateness(90.0, loop, loop.time)
     for _ in range(4):
         loop.fire(0.02)
     rows = meter.take()
@@ -61,7 +61,7 @@ def test_two_late_readings_never_count_the_same_time_twice(loop):
 
 
 def test_it_stops(loop):
-    meter = Lateness(90.0, loop)
+    meter = Lateness(90.0, loop, loop.time)
     meter.stop()
     assert loop.look is None
     assert meter.take() == []

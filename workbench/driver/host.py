@@ -33,7 +33,7 @@ from workbench.driver.messages import (
 from workbench.driver.play import Play, item_of
 from workbench.errors import EngineError, WorkbenchError
 from workbench.trace import Sink
-from workbench.workload.request import Workload
+from workbench.workload.request import Request, Workload
 
 __all__ = ["DriverProcess", "Play"]
 
@@ -54,9 +54,13 @@ class DriverProcess:
         port: of the server on 127.0.0.1.
         api_key: goes to the child through a pipe, never on a command line.
         model: name under which the server serves.
+        target: a server anywhere, in place of the three.
     """
 
-    def __init__(self, port: int, api_key: str, model: str) -> None:
+    def __init__(
+        self, port: int | None = None, api_key: str = "", model: str = "", *, target: Target | None = None
+    ) -> None:
+        target = target or Target(url=f"http://127.0.0.1:{port}/v1/completions", api_key=api_key, model=model)
         self._lock = threading.Lock()
         self._pipe = threading.Lock()
         self._count = 0
@@ -80,7 +84,7 @@ class DriverProcess:
         except BaseException:
             self._discard()
             raise
-        self._send(Target(url=f"http://127.0.0.1:{port}/v1/completions", api_key=api_key, model=model))
+        self._send(target)
 
     @property
     def pid(self) -> int:
@@ -94,6 +98,7 @@ class DriverProcess:
         recording: Callable[[Play], AbstractContextManager[None]],
         died: Died,
         hold_s: float | None = None,
+        text_of: Callable[[Request], str] | None = None,
     ) -> Play:
         """Start a play.
 
@@ -104,6 +109,7 @@ class DriverProcess:
                 is sent, and left when every request has ended.
             died: tells whether the engine has ended, and why.
             hold_s: requests planned from here on wait for :meth:`Play.release`.
+            text_of: makes the text that is sent in place of a prompt's token ids.
 
         Raises:
             EngineError: a play is going on, or the client process has ended.
@@ -117,11 +123,11 @@ class DriverProcess:
             self._count += 1
             number = self._count
         try:
-            items = [item_of(request) for request in workload.requests]
+            items = [item_of(request, text_of) for request in workload.requests]
             for item in items:
                 self._send(Plan(number, item))
             zero = time.monotonic() + _LEAD_S
-            play = Play(number, items, self._send, sink, zero)
+            play = Play(number, items, self._send, sink, zero, text_of)
             with contextlib.ExitStack() as entered:
                 entered.enter_context(recording(play))
                 self._send(Begin(number, zero, dict(workload.concurrency), hold_s))

@@ -7,6 +7,8 @@ a machine without a free core) kept packets from being stamped just as long.
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 
 from workbench.driver.messages import LateRow
 
@@ -22,10 +24,17 @@ class Lateness:
     Args:
         zero: CLOCK_MONOTONIC of the play's zero.
         loop: the event loop; the running one if left out.
+        clock: CLOCK_MONOTONIC; uvloop's own is read once a turn of the loop, and would miss what the turn takes.
     """
 
-    def __init__(self, zero: float, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def __init__(
+        self,
+        zero: float,
+        loop: asyncio.AbstractEventLoop | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._loop = loop or asyncio.get_running_loop()
+        self._clock = clock
         self._zero = zero
         self._rows: list[LateRow] = []
         self._first = True
@@ -41,11 +50,11 @@ class Lateness:
         self._timer.cancel()
 
     def _expect(self) -> None:
-        self._due = self._loop.time() + PERIOD_S
-        self._timer = self._loop.call_at(self._due, self._look)
+        self._due = self._clock() + PERIOD_S
+        self._timer = self._loop.call_later(PERIOD_S, self._look)
 
     def _look(self) -> None:
-        now = self._loop.time()  # CLOCK_MONOTONIC, as is the zero
+        now = self._clock()
         late = max(0.0, now - self._due)
         if late >= LATE_S or self._first:
             self._first = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -13,8 +14,12 @@ class Target(msgspec.Struct, tag="target"):
     """The server to talk to; the first order of a child."""
 
     url: str  # of the completions endpoint
-    api_key: str
+    api_key: str  # empty: none is sent
     model: str
+    chat: bool = False  # the endpoint is that of chat completions; prompts are texts
+    dialect: Literal["vllm", "sglang", "plain"] = "vllm"  # which fields beyond the API's own it takes
+    verify: str = ""  # TLS: empty checks against the system's authorities, a path against those of a file
+    insecure: bool = False  # TLS: does not check at all
 
 
 class Item(msgspec.Struct, array_like=True, gc=False):
@@ -24,7 +29,8 @@ class Item(msgspec.Struct, array_like=True, gc=False):
     class_name: str
     priority: int
     arrival_s: float
-    prompt: tuple[int, ...]  # a tuple of ints costs the garbage collector nothing, a list is walked each time
+    # Token ids (a tuple of ints costs the garbage collector nothing, a list is walked each time), or a text.
+    prompt: tuple[int, ...] | str
     output_tokens: int
 
 
@@ -88,7 +94,7 @@ class RequestRow(msgspec.Struct, rename={"class_name": "class"}):
     request: str
     class_name: str
     priority: int
-    prompt_tokens: int
+    prompt_tokens: int | None  # of a text: as the server counts them
     max_tokens: int
     planned_s: float
     sent_s: float | None = None
@@ -139,7 +145,7 @@ def row_of(item: Item, planned_s: float) -> RequestRow:
         request=item.request,
         class_name=item.class_name,
         priority=item.priority,
-        prompt_tokens=len(item.prompt),
+        prompt_tokens=None if isinstance(item.prompt, str) else len(item.prompt),
         max_tokens=item.output_tokens,
         planned_s=planned_s,
     )

@@ -13,6 +13,8 @@ from workbench.errors import EngineError, InputError, WorkbenchError
 from workbench.trace import Sink
 from workbench.workload.request import Request
 
+TextOf = Callable[[Request], str]
+
 
 class Play:
     """A workload that is being played; see :class:`workbench.engine.protocol.Playing`.
@@ -23,11 +25,19 @@ class Play:
         send: sends an order to the child.
         sink: where rows go.
         zero: CLOCK_MONOTONIC of the play's zero.
+        text_of: makes the text that is sent in place of a prompt's token ids.
     """
 
     def __init__(
-        self, number: int, items: Iterable[Item], send: Callable[[Order], None], sink: Sink, zero: float
+        self,
+        number: int,
+        items: Iterable[Item],
+        send: Callable[[Order], None],
+        sink: Sink,
+        zero: float,
+        text_of: TextOf | None = None,
     ) -> None:
+        self._text_of = text_of
         self.zero = zero
         self.in_flight = 0
         self.output_tokens = 0  # that have arrived
@@ -52,7 +62,7 @@ class Play:
             InputError: the play has a request of that name.
             EngineError: the play has ended, or the client process has.
         """
-        item = item_of(request)
+        item = item_of(request, self._text_of)
         with self._lock:
             if self._over:
                 raise EngineError(
@@ -126,14 +136,14 @@ class Play:
         self._done.set()
 
 
-def item_of(request: Request) -> Item:
-    """A request as the child takes it."""
+def item_of(request: Request, text_of: TextOf | None = None) -> Item:
+    """A request as the child takes it, with its token ids or the text that ``text_of`` makes of them."""
     return Item(
         request.request,
         request.class_name,
         request.priority,
         request.arrival_s,
-        request.prompt,
+        request.prompt if text_of is None else text_of(request),
         request.output_tokens,
     )
 

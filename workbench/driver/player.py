@@ -116,20 +116,23 @@ class Player:
 
     async def _send_on_time(self, items: list[Item]) -> None:
         for item in items:
-            delay = self._zero + item.arrival_s - time.monotonic()
-            if delay > 0:
-                await asyncio.sleep(delay)
+            await self._until(item.arrival_s)
             await self._not_held(item)
             self._launch(item, item.arrival_s)
 
     async def _keep_one_in_flight(self, items: Iterator[Item]) -> None:
         free_s = 0.0  # since when this place is free
         for item in items:
-            await asyncio.sleep(max(0.0, self._zero + item.arrival_s - time.monotonic()))
+            await self._until(item.arrival_s)
             await self._not_held(item)
             task, stream = self._launch(item, max(free_s, item.arrival_s))
             await asyncio.wait([task])
             free_s = stream.row.done_s or time.monotonic() - self._zero
+
+    async def _until(self, at_s: float) -> None:
+        # Once more where a timer was early: uvloop's are rounded to milliseconds.
+        while (delay := self._zero + at_s - time.monotonic()) > 0:
+            await asyncio.sleep(delay)
 
     async def _not_held(self, item: Item) -> None:
         if self._hold_s is not None and item.arrival_s >= self._hold_s:

@@ -10,17 +10,19 @@ from typing import Annotated
 import aiohttp
 import msgspec
 
+from workbench.driver.arrivals import Arrivals, Stamped, StampedResponse
+from workbench.driver.body import body_of, headers_of
 from workbench.driver.messages import Item, RequestRow, Target, TokenRow, row_of
 from workbench.driver.sse import EventSplitter
 
 MAX_EVENT_BYTES = 1 << 20  # an event is some 300 bytes; beyond this the server is not sending events
-MAX_UNPARSED_BYTES = 1 << 20  # bytes that wait to be parsed, for one stream
 _MAX_ERROR_BYTES = 1 << 14  # of the body of an answer that is no stream
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]  # what the trace can hold
 
 
 class _Usage(msgspec.Struct):
+    prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     prompt_tokens_details: _Details | None = None
 
@@ -29,8 +31,15 @@ class _Details(msgspec.Struct):
     cached_tokens: _Count | None = None
 
 
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    reasoning_content: str | None = None  # vLLM and SGLang
+    reasoning: str | None = None  # newer vLLM, gateways
+
+
 class _Choice(msgspec.Struct):
     text: str | None = None
+    delta: _Delta | None = None  # of a chat completion
     finish_reason: str | None = None
 
 
@@ -65,59 +74,57 @@ class Stream:
         self.item = item
         self.row = row_of(item, planned_s)
         self._zero, self._emit = zero, emit
-        self._arrived: list[tuple[float, bytes]] = []  # stamped, not parsed yet
-        self._unparsed_bytes = 0
+        self._arrived: list[Stamped] = []  # of the body, not parsed yet
+        self._arrivals: Arrivals | None = None
+        self._ended: asyncio.Future[None] | None = None  # somebody waits for the end of the body
         self._events = EventSplitter()
         self._last_arrival = 0.0
         self._counted = 0  # tokens in the rows that were emitted
         self._one_an_event = False  # the server sends text without a running usage
         self._fault: str | None = None  # said by the server, or found in its events
         self._break: str | None = None  # what cut the transport
-        self._closed = self._cancelled = False
+        self._closed = self._cancelled = self._given_up = False
 
     async def run(self, session: aiohttp.ClientSession, target: Target) -> None:
         """Send the request and collect its stream; errors end up in the row, never in the caller."""
-        body = {
-            "model": target.model,
-            "prompt": self.item.prompt,
-            "max_tokens": self.item.output_tokens,
-            "ignore_eos": True,  # output lengths are the workload's, not the model's
-            "temperature": 0,
-            "stream": True,
-            "stream_options": {"include_usage": True, "continuous_usage_stats": True},
-            "priority": self.item.priority,
-        }
-        headers = {
-            "Authorization": f"Bearer {target.api_key}",
-            "X-Request-Id": self.item.request,
-            "Content-Type": "application/json",
-            "Accept-Encoding": "identity",  # a compressor would hold tokens back
-        }
-        data = msgspec.json.encode(body)
+        data, headers = msgspec.json.encode(body_of(self.item, target)), headers_of(self.item, target)
         self.row.sent_s = time.monotonic() - self._zero
         try:
             # A redirect is an error of the set-up: following it would carry the key elsewhere.
-            async with session.post(target.url, data=data, headers=headers, allow_redirects=False) as response:
+            sending = session.post(
+                target.url, data=data, headers=headers, allow_redirects=False, trace_request_ctx=self
+            )
+            async with sending as response:
                 if response.status == 200 and response.content_type != "application/json":
-                    await self._collect(response.content)
+                    await self._collect(response.arrivals)
                 else:
                     self._fail(await _refusal(response))
         except asyncio.CancelledError:
             self._cancelled = True
         except Exception as error:  # noqa: BLE001  whatever befell one request is data about it
             self._break = _short(f"{type(error).__name__}: {error}")
-        self.row.done_s = time.monotonic() - self._zero
+        arrivals = self._arrivals
+        ended = arrivals.ended_s if arrivals is not None and arrivals.over else time.monotonic()
+        self.row.done_s = ended - self._zero
+
+    def sent(self) -> None:
+        """Note that the request leaves now: before that a connection was made."""
+        self.row.sent_s = time.monotonic() - self._zero
 
     def parse(self) -> None:
         """Turn what has arrived since the last call into token rows."""
-        arrived, self._arrived[:], self._unparsed_bytes = self._arrived[:], [], 0
-        for at, packet in arrived:
+        arrivals = self._arrivals
+        arrived, self._arrived = self._arrived, []
+        for at, packet in arrived if arrivals is None else arrivals.take():
             self._last_arrival = at
             for data in self._events.feed(packet):
                 self._take(data, at - self._zero)
         if self._events.pending_bytes > MAX_EVENT_BYTES:
             self._fail(f"an event of over {MAX_EVENT_BYTES:,} bytes, which is no completion chunk")
-            self._events = EventSplitter()
+            self._events, self._given_up = EventSplitter(), True
+        waiting = self._ended
+        if waiting is not None and arrivals is not None and (arrivals.over or self._given_up) and not waiting.done():
+            waiting.set_result(None)
 
     def finish(self) -> RequestRow:
         """Parse the rest and settle the request's status."""
@@ -141,17 +148,18 @@ class Stream:
         """Note that the request was cancelled before :meth:`run` could send it."""
         self._cancelled = True
 
-    async def _collect(self, content: aiohttp.StreamReader) -> None:
-        """Stamp each packet of the body; the hot path."""
-        now, arrived = time.monotonic, self._arrived
-        async for packet in content.iter_any():
-            arrived.append((now(), packet))
-            self._unparsed_bytes += len(packet)
-            if self._unparsed_bytes > MAX_UNPARSED_BYTES:
-                self.parse()
-                if self._fault is not None:
-                    return
-        self._closed = True
+    async def _collect(self, arrivals: Arrivals) -> None:
+        """Wait for the end of the body; whoever calls :meth:`parse` takes it in, and so does its end."""
+        self._arrivals, self._ended = arrivals, asyncio.get_running_loop().create_future()
+        arrivals.on_end = self.parse
+        try:
+            self.parse()
+            await self._ended
+        finally:
+            self.parse()  # what was there when the request was cancelled
+        self._closed = arrivals.whole
+        if arrivals.broken is not None:
+            raise arrivals.broken
 
     def _take(self, data: bytes, at_s: float) -> None:
         """Take the data of one event."""
@@ -165,6 +173,8 @@ class Stream:
         if event.error is not None:
             self._fail(_message(event.error))
         row, usage = self.row, event.usage
+        if usage and usage.prompt_tokens and isinstance(self.item.prompt, str):
+            row.prompt_tokens = usage.prompt_tokens
         said = usage.completion_tokens if usage else None
         if usage and usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens is not None:
             row.cached_tokens = usage.prompt_tokens_details.cached_tokens
@@ -172,7 +182,7 @@ class Stream:
             choice = event.choices[0]
             if choice.finish_reason is not None:
                 row.finish_reason = _short(choice.finish_reason)
-            self._count(bool(choice.text), said, at_s)
+            self._count(bool(choice.text) or _says_something(choice.delta), said, at_s)
         row.output_tokens = self._counted if said is None else said
 
     def _count(self, text: bool, said: int | None, at_s: float) -> None:
@@ -194,13 +204,14 @@ class Stream:
         self._fault = self._fault or _short(error)  # what went wrong first is the cause of what follows
 
 
-async def _refusal(response: aiohttp.ClientResponse) -> str:
+def _says_something(delta: _Delta | None) -> bool:
+    """Whether a chat chunk brings output; the first one often brings a role alone."""
+    return delta is not None and bool(delta.content or delta.reasoning_content or delta.reasoning)
+
+
+async def _refusal(response: StampedResponse) -> str:
     """What an answer that is no stream says."""
-    body = b""
-    async for packet in response.content.iter_any():
-        body += packet
-        if len(body) > _MAX_ERROR_BYTES:
-            break
+    body = await response.arrivals.read(_MAX_ERROR_BYTES)
     text = body[:_MAX_ERROR_BYTES].decode(errors="replace")
     try:
         error = _decode(body).error
