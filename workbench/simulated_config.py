@@ -16,6 +16,9 @@ from workbench.errors import ConfigError, InputError
 Link = Literal["auto", "nvlink", "pcie"]
 StepTimeName = Literal["auto", "calibrated", "roofline", "tables"]
 
+_GPUS = 8  # of the default model, which needs 131 GiB for its weights alone
+_SIZED = {"model", "count", "tensor_parallel_size", "pipeline_parallel_size"}  # any of these, and nothing is assumed
+
 
 class SimulatedConfig(EngineConfig):
     """Start-up fields of a simulated engine; each flag of ``vllm serve`` means what it means on a live one."""
@@ -36,7 +39,8 @@ class SimulatedConfig(EngineConfig):
         None,
         ge=1,
         le=64,
-        description="GPUs; none is tensor times pipeline parallel. Alone, it is the tensor parallel size.",
+        description="GPUs; none is tensor times pipeline parallel. Alone, it is the tensor parallel size. Where neither "
+        "these nor a model is given there are 8, as few GPUs hold the default model alone.",
         json_schema_extra={"flag": None, "unit": "GPUs"},
     )
     link: Link = Field(
@@ -103,7 +107,9 @@ class SimulatedConfig(EngineConfig):
     @model_validator(mode="before")
     @classmethod
     def _count_is_tensor_parallel(cls, data: Any) -> Any:
-        """``count=8`` alone means eight GPUs that share each layer."""
+        """``count=8`` alone means eight GPUs that share each layer; so does nothing at all, for the default model."""
+        if isinstance(data, dict) and not _SIZED & data.keys() and str(data.get("gpu")).strip().lower() != "cpu":
+            return {**data, "tensor_parallel_size": _GPUS}
         if isinstance(data, dict) and data.get("count") and data.get("tensor_parallel_size") is None:
             stages = data.get("pipeline_parallel_size") or 1
             if isinstance(data["count"], int) and isinstance(stages, int) and not data["count"] % stages:
@@ -121,7 +127,8 @@ class SimulatedConfig(EngineConfig):
                 f"set count to {product}, or leave it out",
             )
         if self.gpu.strip().lower() == "cpu" and product > 1:
-            raise ConfigError("gpu and count", f"cpu and {product}", "one processor", "leave count out")
+            fix = "leave count out, or set tensor_parallel_size and pipeline_parallel_size to 1"
+            raise ConfigError("gpu and count", f"cpu and {product}", "one processor", fix)
         return self
 
     @property

@@ -140,7 +140,7 @@ def test_knobs_outside_the_envelope_are_refused(engine):
 
 
 def test_before_its_start_it_refuses_and_after_a_bad_one_it_has_failed():
-    one = SimulatedEngine(parse(SimulatedConfig, {"gpu": "H100"}))
+    one = SimulatedEngine(parse(SimulatedConfig, {"gpu": "H100", "count": 1}))
     with pytest.raises(EngineError, match="while the engine is new"):
         one.play(Workload((request("a"),)), Sink())
     with pytest.raises(ConfigError, match="enable_prefix_caching"):

@@ -34,6 +34,17 @@ def test_count_alone_is_tensor_parallel_and_must_add_up():
         config(gpu="cpu", count=2)
 
 
+def test_the_default_model_comes_with_gpus_enough_and_any_other_with_none():
+    for gpu in ("H100", "A100", "B200", "L40S", "RTX 4090"):
+        assert set_up(config(gpu=gpu)).blocks > 1000
+        assert config(gpu=gpu).gpus == 8
+    assert config(model="qwen2.5-7b").gpus == config(gpu="cpu").gpus == config(tensor_parallel_size=1).gpus == 1
+    assert SimulatedConfig().gpus == 8
+    assert config(pipeline_parallel_size=2).gpus == 2
+    with pytest.raises(ConfigError, match="leave count out, or set tensor_parallel_size"):
+        SimulatedConfig().replace(gpu="cpu")
+
+
 def test_async_scheduling_is_vllms_default_but_on_cpu_and_with_a_pipeline():
     assert config().ahead
     assert not config(pipeline_parallel_size=2, count=8).ahead
@@ -100,7 +111,7 @@ def test_what_is_not_known_or_does_not_fit_is_named():
     with pytest.raises(ModelError, match="model: got 'gpt-9'"):
         set_up(config(model="gpt-9"))
     with pytest.raises(InputError, match=r"memory of Llama-3\.1-70B on 1 x H100 SXM"):
-        set_up(config(gpu="H100"))
+        set_up(config(gpu="H100", count=1))
     with pytest.raises(InputError, match=r"a calibration of llama-3\.1-70b on H100 SXM"):
         set_up(config(**H100, step_time="calibrated"))
     with pytest.raises(InputError, match="a calibration of smollm2 on this processor"):

@@ -185,10 +185,11 @@ def test_a_simulated_engine_has_its_own_fields_and_defaults():
     assert set(SimulatedConfig.model_fields) - set(EngineConfig.model_fields) == {"engine", "count", *form.hardware}
     form.engine.choose("simulated")
     assert not any(one.hidden for one in form.hardware.values())
-    assert form.config == SimulatedConfig()  # 70B on one H100: said to be too much
+    assert form.config == SimulatedConfig()
+    assert form.problem is None
+    pick(form, "tensor_parallel_size", 1)  # 70B on one H100
     assert "take more GPUs" in form.problem
     pick(form, "tensor_parallel_size", 8)
-    assert form.problem is None
     assert form.values() == {"engine": "simulated", "tensor_parallel_size": 8}
     assert form.fields["engine"] == "simulated"
     assert form.preset.value == "own"
