@@ -143,14 +143,16 @@ class Stop:
     """Why a trial need not be played to its end.
 
     Attributes:
-        constraint: that it cannot meet any more.
-        excess: measured / limit - 1 so far, above 0.
+        constraint: that it cannot meet any more; empty where somebody stopped the study.
+        excess: measured / limit - 1 so far, above 0; 0 where it is no limit that is missed.
         why: in words.
+        reach: the first objective's best possible value, where that is why; None else.
     """
 
     constraint: str
     excess: float
     why: str
+    reach: float | None = None
 
 
 class Watch(Protocol):
