@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from made_results import MadeUpPlayer, result
 
@@ -68,7 +70,7 @@ def test_settings_with_engines_of_their_own_are_played_one_engine_after_the_othe
     confirm(search, GOAL, player, rounds=3)
     starts = [dict(one.point.start_up) for one in player.asked]
     assert len(starts) == 6
-    assert sum(one != other for one, other in zip(starts, starts[1:], strict=False)) == 1
+    assert sum(one != other for one, other in itertools.pairwise(starts)) == 1
 
 
 def test_one_that_is_stopped_confirms_nothing_and_comes_back_from_plain_data():

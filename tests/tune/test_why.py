@@ -19,7 +19,12 @@ def both(number, budget, goodput, gap, ttft, **more):
 
 def test_a_limit_binds_where_a_better_setting_breaks_it():
     candidates = candidates_of(
-        [both(0, 64, 2.0, 190.0, 1.0), both(1, 256, 2.5, 250.0, 0.9), both(2, 512, 3.0, 300.0, 0.8), both(3, 32, 1.0, 90.0, 3.0)]  # fmt: skip
+        [
+            both(0, 64, 2.0, 190.0, 1.0),
+            both(1, 256, 2.5, 250.0, 0.9),
+            both(2, 512, 3.0, 300.0, 0.8),
+            both(3, 32, 1.0, 90.0, 3.0),
+        ]
     )
     first, second, failed = bindings(candidates, candidates[0], GOAL)
     assert (first.constraint, first.beyond, first.gain, first.misses) == ("gap_p99_ms", "budget 512", 0.5, 0.5)

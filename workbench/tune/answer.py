@@ -15,11 +15,12 @@ from workbench.tune.candidates import (
     candidates_of,
     front_figures,
     gain,
+    is_stock,
     pareto_front,
     ranked,
 )
 from workbench.tune.confirm import Confirmation
-from workbench.tune.goal import Goal
+from workbench.tune.goal import Goal, Objective
 from workbench.tune.importance import importance
 from workbench.tune.trial import Result
 from workbench.tune.why import Binding, Nothing, bindings, nothing_fits, spent_on
@@ -80,6 +81,14 @@ class Answer:
         keys = {best.point.key, *out}
         return next((one for one in [*behind, *self.ranking] if one.point.key not in keys), None)
 
+    @property
+    def best_stock(self) -> Candidate | None:
+        """Where the best needs a policy of ours: the best of the search that plain vLLM can serve."""
+        best = self.best
+        if best is None or is_stock(best.point):
+            return None
+        return next((one for one in self.ranking if is_stock(one.point)), None)
+
     @cached_property
     def front(self) -> list[Candidate]:
         """TTFT against gap against throughput: settings of which no other is as good in all three and better in one."""
@@ -131,10 +140,11 @@ class Answer:
         said.append(self.confirmation.words if self.confirmation is not None else _unconfirmed(best, self.runner_up))
         second = self.runner_up
         if second is not None:
-            behind = gain(best, second, aim)
-            said.append(
-                f"runner-up: {second.name}, {abs(behind):.1%} {'behind' if behind >= 0 else 'ahead by its mean'}"
-            )
+            alike = best.complete[0].seed in {one.seed for one in second.complete}
+            behind = f"{-gain(second, best, aim):.1%} behind" if alike else "of the search alone"
+            said.append(f"runner-up: {second.name}, {behind}")
+        if not is_stock(best.point):
+            said.append(self._stock_words(best, aim))
         said += [one.words for one in self.limits[:1]]
         if self.spent_on:
             said.append(f"the engine under it: {self.spent_on}")
@@ -144,11 +154,18 @@ class Answer:
             said.append(f"{self.others} simulated trials are not compared with these")
         return said
 
+    def _stock_words(self, best: Candidate, aim: Objective) -> str:
+        stock, searched = self.best_stock, next((one for one in self.ranking if one.point.key == best.point.key), None)
+        policy = f"the policy {best.point.hot['policy']} is none of plain vLLM's"
+        if stock is None or searched is None:
+            return f"{policy}; no setting that it can serve was played to its end within the limits"
+        return f"{policy}; the best that it can serve is {stock.name}, {-gain(stock, searched, aim):.1%} behind"
+
     @property
     def table(self) -> pd.DataFrame:
-        """One row a setting: within the limits first and the best on top, then by how far they miss."""
+        """One row a setting: within the limits, the best on top; then what was stopped; then by how far they miss."""
         missed = [one for one in self.candidates if not one.feasible]
-        missed.sort(key=lambda one: one.worst[1] if one.worst is not None else 0.0)
+        missed.sort(key=lambda one: (one.broken, one.worst[1] if one.worst is not None else 0.0))
         return pd.DataFrame([self._row(one) for one in (*self.ranking, *missed)])
 
     def _row(self, one: Candidate) -> dict[str, Any]:
@@ -159,7 +176,7 @@ class Answer:
         worst = one.worst
         return {
             "setting": one.name,
-            "feasible": one.feasible,
+            "limits": "met" if one.feasible else "broken" if one.broken else "stopped early",
             **dict(zip(names, reached, strict=True)),
             **{name: value for name, value in figures.items() if name not in names},
             "nearest limit": worst[0] if worst is not None else None,
@@ -177,6 +194,7 @@ class Answer:
             "best": best.as_dict() if best is not None else None,
             "runner_up": second.as_dict() if second is not None else None,
             "confirmation": self.confirmation.as_dict() if self.confirmation is not None else None,
+            "best_stock": stock.as_dict() if (stock := self.best_stock) is not None else None,
             "front": [one.as_dict() for one in self.front],
             "importance": self.importance,
             "limits": [one.as_dict() for one in self.limits],

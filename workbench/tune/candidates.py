@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from workbench.tune.goal import Goal, Objective
+from workbench.tune.goal import FAILED, Goal, Objective
 from workbench.tune.trial import Point, Result
 
 _CONFIDENCE = 0.95
 _TIED = 1e-9  # share by which objectives differ when they count as equal
 LIKELY = "slack"  # figure that tells apart what has the same goodput
+OWN_POLICIES = ("decode_first", "qos", "target_gap")  # that vLLM has no flag for
 LONG_TTFT, TTFT, GAP, RATE = "long_ttft_s", "ttft_p99_s", "gap_p99_ms", "tokens_per_s"
 
 
@@ -107,14 +108,20 @@ class Candidate:
         return bool(self.complete) and all(over <= 0 for over in self.excess.values())
 
     @property
+    def broken(self) -> bool:
+        """Whether a play broke a limit; one that was stopped since others are better need not have."""
+        return any(over > 0 for over in self.excess.values())
+
+    @property
     def met(self) -> int:
         """Plays that met all limits."""
         return sum(one.feasible for one in self.plays)
 
     @property
     def worst(self) -> tuple[str, float] | None:
-        """The constraint that is exceeded most, and by how much; below 0 is met."""
-        return max(self.excess.items(), key=lambda one: one[1], default=None)
+        """The constraint that is exceeded most and by how much, below 0 is met; failed requests where some did."""
+        counted = {name: over for name, over in self.excess.items() if name != FAILED or over > 0}
+        return max(counted.items(), key=lambda one: one[1], default=None)
 
     @property
     def engine_s(self) -> float:
@@ -140,6 +147,11 @@ class Candidate:
             "excess": self.excess,
             "numbers": [one.number for one in self.plays],
         }
+
+
+def is_stock(point: Point) -> bool:
+    """Whether plain vLLM can schedule like this."""
+    return point.hot.get("policy", "chunked") not in OWN_POLICIES
 
 
 def candidates_of(results: Sequence[Result]) -> list[Candidate]:

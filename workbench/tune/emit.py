@@ -21,13 +21,14 @@ from workbench.engine.probe.wire import ENV_FOLDER, KnobChange
 from workbench.errors import StoreError
 from workbench.models import ModelFiles
 from workbench.simulated_config import SimulatedConfig
+from workbench.tune.candidates import OWN_POLICIES
 from workbench.tune.trial import Point
 
 IMAGE = "vllm/vllm-openai:v0.32.0"  # the version that the probe was tested on
 _CPU_IMAGE = "VLLM_CPU_IMAGE"
 _NO_IMAGE = f"put an image of vLLM's CPU build in place of {_CPU_IMAGE}"
-_OURS = ("decode_first", "qos", "target_gap")
 _SCHEDULER = "workbench.engine.probe.scheduler.Probe{}Scheduler"
+_FOLDER = "FOLDER"  # stands for one that is still to be written
 _MODELS = "/models"  # inside a container
 _PORT = 8000  # vLLM's own
 
@@ -99,7 +100,8 @@ def write_folder(folder: Path | str, point: Point, config: EngineConfig, model: 
     """
     emitted, folder = emit(point, config, model), Path(folder).absolute()
     files = {"config.yaml": emitted.yaml, "container.sh": f"#!/bin/sh\n{emitted.container}\n"}
-    serve = emitted.own_policy.replace("FOLDER", shlex.quote(str(folder))) or emitted.command
+    named = f"{ENV_FOLDER}={shlex.quote(str(folder))} "
+    serve = emitted.own_policy.replace(f"{ENV_FOLDER}={_FOLDER} ", named, 1) or emitted.command
     files["serve.sh"] = f"#!/bin/sh\n{serve}\n"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -175,13 +177,13 @@ def _container(argv: list[str], remark: str, device: Device) -> str:
 
 def _own_policy(argv: list[str], config: EngineConfig, knobs: Knobs, device: Device) -> str:
     """The command with our scheduler class; FOLDER stands for one that :func:`write_folder` made."""
-    if knobs.policy not in _OURS:
+    if knobs.policy not in OWN_POLICIES:
         return ""
     asynchronous = is_async(config, device)
     line = [argv[0], *(word for word in argv[1:] if word not in ("--async-scheduling", "--no-async-scheduling"))]
     line += ["--async-scheduling" if asynchronous else "--no-async-scheduling"]
     line += ["--scheduler-cls", _SCHEDULER.format("Async" if asynchronous else "")]
-    return f"{ENV_FOLDER}=FOLDER {shlex.join(['vllm', 'serve', *line])}"
+    return f"{ENV_FOLDER}={_FOLDER} {shlex.join(['vllm', 'serve', *line])}"
 
 
 def _device(config: EngineConfig) -> Device:

@@ -43,6 +43,7 @@ def importance(candidates: Sequence[Candidate], goal: Goal) -> dict[str, float]:
     import optuna  # here, since it takes a second to import
     from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it tells of every study that is made
     choices = {name: optuna.distributions.CategoricalDistribution(values) for name, values in varied.items()}
     study = optuna.create_study(storage=optuna.storages.InMemoryStorage())
     for place, one in enumerate(_order(candidates, goal)):

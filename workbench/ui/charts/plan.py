@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -10,6 +9,7 @@ import pandas as pd
 
 from workbench.planning.plan import Plan
 from workbench.planning.rows import Row
+from workbench.ui.charts.grid import cell_axis, cell_edges, cell_words
 from workbench.ui.charts.theme import Look, finish, message_chart
 
 CONTOUR, POLICIES = "Capacity by budget and chunk cap", "Capacity by policy"
@@ -69,8 +69,8 @@ def plan_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerCha
         return message_chart(look, name=CONTOUR, subtitle=subtitle[0], message="Nothing was played yet.")
     frame, colours = pd.DataFrame(cells), look.palette
     across, up = [f"{one:,}" for one in budgets], [f"{one:,}" if one else "off" for one in chunks]
-    x, middle_x = (_axis(alt.X, name, "token budget of a step", across) for name in ("x", "mx"))
-    y, middle_y = (_axis(alt.Y, name, "chunk cap, tokens", up) for name in ("y", "my"))
+    x, middle_x = (cell_axis(alt.X, name, "token budget of a step", across) for name in ("x", "mx"))
+    y, middle_y = (cell_axis(alt.Y, name, "chunk cap, tokens", up) for name in ("y", "my"))
     opacity = alt.Opacity(
         "rate:Q",
         scale=alt.Scale(domain=[0, float(frame["rate"].max()) or 1.0], range=[_FAINT, _STRONG]),
@@ -82,9 +82,9 @@ def plan_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerCha
         base.mark_rect(color=colours.decode, stroke=colours.ground, strokeWidth=2, strokeOpacity=1, aria=False).encode(
             x=x, x2="x2:Q", y=y, y2="y2:Q", opacity=opacity, tooltip=tips
         ),
-        _words(base.encode(x=middle_x, y=middle_y), "figure", -9, colours.ink, fontSize=14, fontWeight=600),
-        _words(base.encode(x=middle_x, y=middle_y), "band", 8, colours.ink, fontSize=11),
-        _words(base.encode(x=middle_x, y=middle_y), "limited by", 24, colours.ink, fontSize=10),
+        cell_words(base.encode(x=middle_x, y=middle_y), "figure", -9, colours.ink, fontSize=14, fontWeight=600),
+        cell_words(base.encode(x=middle_x, y=middle_y), "band", 8, colours.ink, fontSize=11),
+        cell_words(base.encode(x=middle_x, y=middle_y), "limited by", 24, colours.ink, fontSize=10),
     ]
     best = plan.best_cell
     if best is not None:
@@ -96,7 +96,7 @@ def plan_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerCha
             .mark_rect(filled=False, stroke=colours.ink, strokeWidth=2, aria=False)
             .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
         )
-    edges = _edges({(cell["x"], cell["y"]): bool(cell["feasible"]) for cell in cells})
+    edges = cell_edges({(cell["x"], cell["y"]): bool(cell["feasible"]) for cell in cells})
     if edges:
         layers.append(
             alt.Chart(pd.DataFrame(edges))
@@ -221,31 +221,3 @@ def _bar(row: Row, plan: Plan) -> dict[str, Any]:
         "band": f"{band[0]:.3g} to {band[1]:.3g}",
         "limit": row.limit,
     }
-
-
-def _axis(kind: Any, field: str, title: str, labels: Sequence[str]) -> Any:
-    """A channel of cells that are one wide, with a label in the middle of each."""
-    axis = alt.Axis(
-        title=title,
-        values=[i + 0.5 for i in range(len(labels))],
-        labelExpr=f"{list(labels)}[floor(datum.value)]",
-        grid=False,
-        domain=False,
-        ticks=False,
-    )
-    return kind(f"{field}:Q", scale=alt.Scale(domain=[0, len(labels)], nice=False), axis=axis)
-
-
-def _words(base: alt.Chart, field: str, dy: int, colour: str, **font: Any) -> alt.Chart:
-    return base.mark_text(color=colour, dy=dy, aria=False, **font).encode(text=f"{field}:N")
-
-
-def _edges(feasible: dict[tuple[int, int], bool]) -> list[dict[str, int]]:
-    """Sides between a cell that is feasible and one beside it that is not."""
-    found = []
-    for (x, y), good in feasible.items():
-        if feasible.get((x + 1, y), good) != good:
-            found.append({"x": x + 1, "x2": x + 1, "y": y, "y2": y + 1})
-        if feasible.get((x, y + 1), good) != good:
-            found.append({"x": x, "x2": x + 1, "y": y + 1, "y2": y + 1})
-    return found

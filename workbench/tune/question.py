@@ -1,0 +1,95 @@
+"""What a study is asked: which load, goal and space, and how much may be spent on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from workbench.config import SLO, EngineConfig
+from workbench.errors import InputError
+from workbench.simulated_config import engine_config
+from workbench.tune.confirm import ROUNDS
+from workbench.tune.goal import Goal
+from workbench.tune.samplers import SAMPLERS
+from workbench.tune.space import Space
+from workbench.tune.tuning import Allowance
+from workbench.workload.scenario import Scenario, load_scenario
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, checked when it is made by :meth:`of`; no engine is needed for that.
+
+    Attributes:
+        scenario: what every trial plays.
+        goal: what is looked for.
+        space: where.
+        allowance: how much may be spent.
+        sampler: of :data:`workbench.tune.samplers.SAMPLERS`.
+        seed: of the search and its workloads.
+        rounds: fresh plays of the pick and of the runner-up; 0 confirms nothing.
+        simulate: whether a simulation says where to begin, where the engine is live and can be simulated.
+    """
+
+    scenario: Scenario
+    goal: Goal
+    space: Space
+    allowance: Allowance = field(default_factory=Allowance)
+    sampler: str = SAMPLERS[0]
+    seed: int = 0
+    rounds: int = ROUNDS
+    simulate: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        scenario: Scenario | str | Path,
+        *,
+        config: EngineConfig | None = None,
+        start_up: Mapping[str, Any] | None = None,
+        objectives: Sequence[str] = ("goodput",),
+        limits: Mapping[str, float] | None = None,
+        slo: SLO | None = None,
+        knobs: Mapping[str, Sequence[Any]] | None = None,
+        restart: Mapping[str, Sequence[Any]] | None = None,
+        seed: int | None = None,
+        allowance: Allowance | None = None,
+        **more: Any,
+    ) -> Self:
+        """Ask.
+
+        Args:
+            scenario: a name, a file or an object.
+            config: of the engine; by default what the scenario asks for.
+            start_up: start-up fields that go before those, such as model, or engine, gpu and count.
+            objectives: see :class:`workbench.tune.goal.Goal`.
+            limits: the same.
+            slo: what goodput is held against; by default the scenario's.
+            knobs: values to try by hot knob, in place of those chosen here.
+            restart: values to try by start-up field; each takes an engine start.
+            seed: by default the scenario's.
+            allowance: how much may be spent.
+            **more: sampler, rounds, simulate.
+
+        Raises:
+            InputError: something is wrong or does not fit together.
+        """
+        scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
+        if config is None:
+            config = engine_config({**scenario.engine, **(start_up or {})})
+        elif start_up:
+            config = config.replace(**start_up)
+        goal = Goal(tuple(objectives), dict(limits or {}), slo or scenario.slo).check(scenario)
+        space = Space.of(scenario, config, goal, given=knobs, restart=restart)
+        rounds = more.get("rounds", ROUNDS)
+        if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
+            raise InputError("rounds", rounds, "a whole number, 0 or more", "0 confirms nothing, 3 is usual")
+        seed = scenario.seed if seed is None else seed
+        return cls(scenario, goal, space, allowance or Allowance(), seed=seed, **more)
+
+    @property
+    def settings(self) -> int:
+        """Settings in the space, hot ones."""
+        return sum(1 for _ in self.space.points())

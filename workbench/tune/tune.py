@@ -1,0 +1,211 @@
+"""A question from its first trial to its answer: simulation, search, confirmation, on one engine."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import EngineError
+from workbench.run import Run
+from workbench.session import Workbench
+from workbench.tune.answer import Answer
+from workbench.tune.confirm import Confirmation, confirm
+from workbench.tune.emit import Emitted, emit
+from workbench.tune.players import EnginePlayer, is_simulated
+from workbench.tune.prior import Prior, simulate, simulated_config
+from workbench.tune.question import Question
+from workbench.tune.space import Space
+from workbench.tune.study import Study
+from workbench.tune.trial import Asked, Result
+from workbench.tune.tuning import Progress, Tuning
+from workbench.tune.virtual import VirtualPlayer
+
+_NOTE = "confirmation"  # in the study
+
+
+@dataclass(frozen=True)
+class Now:
+    """How far it is.
+
+    Attributes:
+        stage: "engine", "simulation", "search", "confirmation" or "over".
+        done: plays of that stage so far.
+        most: plays that it may take; 0 is not known.
+        what: is going on.
+    """
+
+    stage: str
+    done: int
+    most: int
+    what: str
+
+
+class Tune:
+    """Answers a question; :meth:`stop` may come from any thread, and :attr:`answer` holds what there is by then.
+
+    Args:
+        question: what is asked.
+        bench: an engine that runs already, with the question's start-up fields; it is not ended. Without one, the
+            engine is started and ended here.
+        runs: folder of the runs, and of the studies.
+        storage: of the study; by default SQLite in the folder of the runs.
+        name: of the study; by default the scenario's with the time.
+        tell: told of every play as it begins and ends, in the thread of :meth:`run`.
+        began: told of each run of a trial as it begins.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        *,
+        bench: Workbench | None = None,
+        runs: Path | None = None,
+        storage: str | None = None,
+        name: str | None = None,
+        tell: Callable[[Now], None] = lambda _: None,
+        began: Callable[[Asked, Run], None] | None = None,
+    ) -> None:
+        self.question, self.confirmation = question, None
+        self.name = name or f"{question.scenario.name}-{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+        self.why = ""
+        self._tell, self._runs, self._storage = tell, runs, storage
+        self._stopping = threading.Event()
+        self._study: Study | None = None
+        self._tuning: Tuning | None = None
+        self._player = EnginePlayer(
+            question.scenario,
+            question.goal,
+            question.space,
+            runs=runs,
+            bench=bench,
+            progress=lambda _seconds, what: self._say("engine", 0, 0, what),
+            began=began,
+        )
+        self._model: Any = None
+
+    confirmation: Confirmation | None
+
+    @property
+    def results(self) -> list[Result]:
+        """Of the search, so far."""
+        return list(self._study.results) if self._study is not None else []
+
+    @property
+    def answer(self) -> Answer:
+        """What is known by now."""
+        return Answer.of(self.results, self.question.goal, self.confirmation)
+
+    @property
+    def emitted(self) -> Emitted | None:
+        """The answer's setting as commands; None while there is none."""
+        best = self.answer.best
+        if best is None:
+            return None
+        return emit(best.point, self.question.space.config_of(best.point.start_up), self._model)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody stopped it."""
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """End it soon; what was played is kept, and the study can be gone on with."""
+        self._stopping.set()
+        if self._tuning is not None:
+            self._tuning.stop()
+
+    def run(self) -> Answer:
+        """Search and confirm; takes minutes, so in a thread or with a progress bar.
+
+        Returns:
+            The answer; where it was stopped, what there was by then.
+
+        Raises:
+            InputError: something does not fit the engine.
+            EngineError: the engine does not come up, or a lent one died.
+            StoreError: the storage is locked, or a run cannot be recorded.
+        """
+        asked = self.question
+        with ExitStack() as at_the_end:
+            at_the_end.callback(self._player.close)
+            self._study = study = Study.create(
+                self.name, asked.goal, asked.space, seed=asked.seed, sampler=asked.sampler,
+                storage=self._storage, root=self._runs, facts={"scenario": asked.scenario.model_dump(mode="json")},
+            )  # fmt: skip
+            at_the_end.callback(study.close)
+            prior = self._simulated() if asked.simulate else None
+            self._tuning = Tuning(study, self._player, asked.allowance, prior, tell=self._of_search)
+            if self.stopped:
+                return self.answer
+            self._tuning.run()
+            self._model, self.why = self._player.bench.engine.model, self._tuning.why
+            if asked.rounds and not self.stopped:
+                self._confirm(study)
+        self._say("over", len(self.results), len(self.results), self.why)
+        return self.answer
+
+    def _simulated(self) -> Prior | None:
+        """What a simulation of a live engine says; None where it cannot be simulated."""
+        asked = self.question
+        if is_simulated(asked.space.config):
+            return None  # the search itself is one
+        config = simulated_config(asked.space.config)
+        if config is None:
+            return None
+        space = Space(asked.space.hot, config, longest=asked.space.longest)
+        player = VirtualPlayer(asked.scenario, asked.goal, space)
+        try:
+            return simulate(
+                player, space, asked.goal, seed=asked.seed, stopped=lambda: self.stopped,
+                tell=lambda done, most, what: self._say("simulation", done, most, what),
+            )  # fmt: skip
+        except EngineError:
+            if self.stopped:
+                return None
+            raise
+        finally:
+            player.close()
+
+    def _confirm(self, study: Study) -> None:
+        asked, played = self.question, list[Result]()
+
+        def tell(result: Result) -> None:
+            played.append(result)
+            self.confirmation = Confirmation(asked.goal, tuple(played), asked.rounds, ended=False)
+            self._say("confirmation", len(played), 2 * asked.rounds, result.point.name)
+
+        self._say("confirmation", 0, 2 * asked.rounds, "the pick and the runner-up on fresh seeds")
+        self.confirmation = confirm(
+            study.results, asked.goal, self._player, rounds=asked.rounds, tell=tell, stopped=lambda: self.stopped
+        )
+        study.note(_NOTE, self.confirmation.as_dict())
+
+    def _of_search(self, now: Progress) -> None:
+        if now.asked is not None:
+            self._say("search", now.done, now.most, now.asked.point.name)
+
+    def _say(self, stage: str, done: int, most: int, what: str) -> None:
+        self._tell(Now(stage, done, most, what))
+
+
+def tune(question: Question, **more: Any) -> Tune:
+    """Answer a question: ``tune(Question.of("policies", limits={"gap_p99_ms": 200})).answer.words``.
+
+    Args:
+        question: what is asked.
+        **more: as for :class:`Tune`.
+
+    Raises:
+        InputError: something does not fit the engine.
+        EngineError: the engine does not come up.
+        StoreError: the storage is locked, or a run cannot be recorded.
+    """
+    asked = Tune(question, **more)
+    asked.run()
+    return asked

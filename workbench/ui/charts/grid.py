@@ -1,0 +1,37 @@
+"""Charts of cells one wide and one high: their axes, their words, and the edge between two kinds of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+
+def cell_axis(kind: Any, field: str, title: str, labels: Sequence[str]) -> Any:
+    """A channel of cells that are one wide, with a label in the middle of each."""
+    axis = alt.Axis(
+        title=title,
+        values=[i + 0.5 for i in range(len(labels))],
+        labelExpr=f"{list(labels)}[floor(datum.value)]",
+        grid=False,
+        domain=False,
+        ticks=False,
+    )
+    return kind(f"{field}:Q", scale=alt.Scale(domain=[0, len(labels)], nice=False), axis=axis)
+
+
+def cell_words(base: alt.Chart, field: str, dy: int, colour: str, **font: Any) -> alt.Chart:
+    """Words of a cell, ``dy`` px below its middle."""
+    return base.mark_text(color=colour, dy=dy, aria=False, **font).encode(text=f"{field}:N")
+
+
+def cell_edges(feasible: Mapping[tuple[int, int], bool]) -> list[dict[str, int]]:
+    """Sides between a cell that is feasible and one beside it that is not."""
+    found = []
+    for (x, y), good in feasible.items():
+        if feasible.get((x + 1, y), good) != good:
+            found.append({"x": x + 1, "x2": x + 1, "y": y, "y2": y + 1})
+        if feasible.get((x, y + 1), good) != good:
+            found.append({"x": x, "x2": x + 1, "y": y + 1, "y2": y + 1})
+    return found

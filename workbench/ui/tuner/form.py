@@ -1,0 +1,237 @@
+"""The tuner's form: what is asked, how far it is, and what was found, as parts; nothing here is a widget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.config import EngineConfig
+from workbench.errors import EngineError, InputError
+from workbench.run import Run
+from workbench.session import Workbench
+from workbench.tune.goal import OBJECTIVES
+from workbench.tune.question import Question
+from workbench.tune.trial import Asked
+from workbench.tune.tune import Now, Tune
+from workbench.tune.tuning import Allowance
+from workbench.ui.panel.controls import Control, Entry
+from workbench.ui.panel.fields import choice
+from workbench.ui.panel.parts import Button, Drawer, Pane, Part, Text, row, section
+from workbench.ui.tuner import drawn
+from workbench.workload.scenario import scenario_names
+
+START, STOP = "Start tuning", "Stop and keep"
+_FIRST = ("tuning", "chats_and_documents")  # scenarios, the first that there is
+_ITSELF = "chosen by itself"
+_LIMITS = "gap_p99_ms=200"
+_SAY_S = 0.5  # between two words of an engine that starts
+_STAGES = {
+    "engine": "starting the engine",
+    "simulation": "simulating, to know where to begin",
+    "search": "trials",
+    "confirmation": "confirming on fresh seeds",
+    "over": "",
+}
+
+
+class TuneForm:
+    """Fields, a button, progress, and charts, answer and commands.
+
+    Attributes:
+        parts: to be put into a form.
+        button: begins, and ends what it began; what was played is kept.
+        fields: the controls, by what they ask for.
+        tune: the study that goes on or went on last.
+
+    Args:
+        bench: whose engine plays, as it is configured; it is started where it does not run, and never ended. Without
+            one each study has the engine that its scenario asks for.
+        start_up: start-up fields of such an engine, before the scenario's.
+        runs: folder of the runs.
+    """
+
+    def __init__(
+        self, bench: Workbench | None = None, start_up: Mapping[str, Any] | None = None, runs: Path | None = None
+    ) -> None:
+        self._bench, self._start_up, self._runs = bench, dict(start_up or {}), runs
+        names = scenario_names()
+        first = next((name for name in _FIRST if name in names), names[0] if names else None)
+        self.fields: dict[str, Control] = {
+            "scenario": choice("tune_scenario", "workload mix", "What every trial plays, with the same seed.",
+                               names or [None], first, text=lambda name: name or "none"),
+            "objective": choice("tune_objective", "objective", "What is made as large, or as small, as can be.",
+                                list(OBJECTIVES), "goodput", text=lambda name: OBJECTIVES[name].words),
+            "limits": Entry("tune_limits", "limits", "FIGURE=VALUE with commas between; every setting that breaks one "
+                            "is out. gap or ttft, p50, p90, p99 or max, in ms or s, and .CLASS for one class: "
+                            "gap_max_ms=300, ttft_p99_s.chat=1", _LIMITS, _read_limits, placeholder="none"),
+            "budget": _values("budget", "budgets (tokens)", "Token budgets to try"),
+            "chunk": _values("chunk", "chunk caps (tokens)", "Chunk caps to try, 0 is off"),
+            "policy": _values("policy", "policies", "Policies to try"),
+            "max_running": _values("max_running", "running caps", "Most requests running at once, to try"),
+            "trials": Control("number", "tune_trials", "trials at most", "Settings to play.", 24, min=2, max=500),
+            "minutes": Control("number", "tune_minutes", "minutes at most", "Of the search, without the confirmation.",
+                               15.0, min=0.1, max=1e4),
+            "rounds": Control("number", "tune_rounds", "confirmation rounds", "Fresh plays of the pick and of the "
+                              "runner-up; 0 confirms nothing.", 3, min=0, max=50),
+            "simulate": Control("check", "tune_simulate", "simulate first", "Where this engine can be simulated, that "
+                                "says where to begin.", default=True),
+        }  # fmt: skip
+        self.button = Button("tune", START, "tune(question): search, then confirm the pick on fresh seeds", "primary")
+        self._progress, self._wrong = Text("tune_now"), Text("tune_bad", "alert")
+        self._map, self._trial, self._answer = Pane("tune_map"), Pane("tune_trial"), Pane("tune_answer")
+        self._last = Drawer("tune_last", "Last trial", [self._trial], "Gaps and steps of the trial that ended last")
+        self._copy = Part("copier", "tune_copy", text="Copy vllm serve", copies="", hint="The answer's command")
+        self._copy.hidden = self._last.hidden = True
+        self.tune: Tune | None = None
+        self._begun = 0.0
+        self._said = 0.0
+        self._runs_of: dict[int, Run] = {}
+        self._shown = -1  # plays that the charts show
+        self.parts: tuple[Part, ...] = (
+            section("tune_what", "Tuner", "a setting, its evidence, and a command", list(self.fields.values())),
+            row("tune_row", [self.button]),
+            self._progress,
+            self._wrong,
+            self._map,
+            self._last,
+            self._answer,
+            row("tune_hand", [self._copy]),
+        )
+
+    @property
+    def question(self) -> Question:
+        """The question as it stands.
+
+        Raises:
+            InputError: something is wrong or does not fit together.
+        """
+        value = {name: field.value for name, field in self.fields.items()}
+        config: EngineConfig | None = self._bench.config if self._bench is not None else None
+        knobs = {name: value[name] for name in ("budget", "chunk", "policy", "max_running") if value[name]}
+        return Question.of(
+            value["scenario"],
+            config=config,
+            start_up=self._start_up if config is None else None,
+            objectives=(value["objective"],),
+            limits=value["limits"],
+            knobs=knobs,
+            allowance=Allowance(trials=int(value["trials"]), minutes=value["minutes"]),
+            rounds=int(value["rounds"]),
+            simulate=value["simulate"],
+        )
+
+    def fit(self, *, going: bool, why_not: str = "") -> None:
+        """Enable what can be pressed now; ``why_not`` says why a study cannot begin."""
+        self.button.text = STOP if going else START
+        self.button.disabled = bool(why_not) and not going
+        self.button.hint = why_not if why_not and not going else "search, then confirm the pick on fresh seeds"
+        for one in self.fields.values():
+            one.disabled = going
+
+    def run(self) -> None:
+        """Tune, telling how far it is; takes minutes, so in a thread. What there is is shown in any case.
+
+        Raises:
+            InputError: the question cannot be answered.
+            EngineError: the engine failed, or plays something else.
+            StoreError: the study or a run could not be kept.
+        """
+        self._wrong.text = ""
+        question = self.question
+        bench = self._bench
+        if bench is not None and bench.playing:
+            raise EngineError("tuner: got a study while a run goes on, expected an engine at rest; stop the load first")
+        self._map.markup = self._answer.markup = self._trial.markup = ""
+        self._copy.hidden = self._last.hidden = True
+        self._begun, self._shown, self._runs_of = time.monotonic(), -1, {}
+        if bench is not None and bench.engine.state != "ready":
+            bench.start(lambda _seconds, what: self._tell(Now("engine", 0, 0, what)))
+        tune = self.tune = Tune(
+            question, bench=bench, runs=self._runs, tell=self._tell, began=lambda asked, run: self._keep(asked, run)
+        )
+        try:
+            tune.run()
+        finally:
+            self._finish(tune)
+
+    def stop(self) -> None:
+        """End what goes on, soon; what was played is kept."""
+        if self.tune is not None:
+            self.tune.stop()
+
+    def tell(self, words: str) -> None:
+        """Show what went wrong."""
+        self._wrong.text = words
+
+    def _keep(self, asked: Asked, run: Run) -> None:
+        self._runs_of = {asked.number: run}  # the newest alone: each holds its tables
+
+    def _tell(self, now: Now) -> None:
+        """In the thread that plays, between two plays: nothing is drawn while one is measured."""
+        if now.stage == "engine" and time.monotonic() - self._said < _SAY_S:
+            return
+        self._said = time.monotonic()
+        gone = self._said - self._begun
+        count = f"{now.done} of at most {now.most} {_STAGES[now.stage]}" if now.most else _STAGES[now.stage]
+        self._progress.text = f"{gone:,.0f} s: {count}: {now.what}"
+        tune = self.tune
+        if tune is not None and now.stage in ("search", "confirmation"):
+            self._draw(tune)
+
+    def _draw(self, tune: Tune) -> None:
+        plays = len(tune.results) + (len(tune.confirmation.results) if tune.confirmation is not None else 0)
+        if plays == self._shown or not plays:
+            return
+        self._shown = plays
+        self._map.markup = drawn.going_on(tune.answer, tune.question.space)
+        for run in self._runs_of.values():
+            if run.done and run.error is None:
+                name = str(run.meta.get("setting") or "the setting")
+                self._trial.markup = drawn.of_trial(run, name, tune.question.goal.slo)
+                self._last.hidden = False
+
+    def _finish(self, tune: Tune) -> None:
+        took = f"{len(tune.results)} trials in {time.monotonic() - self._begun:,.0f} s, study {tune.name}"
+        if tune.results:
+            self._progress.text = "Drawing …"
+            self._shown = -1
+            self._draw(tune)
+            emitted = tune.emitted
+            self._answer.markup = drawn.answered(tune.answer, emitted)
+            command = (emitted.own_policy or emitted.command) if emitted is not None else ""
+            self._copy.change(copies=command, hidden=not command)
+        ended = "Stopped, and kept" if tune.stopped else "Ended"
+        self._progress.text = f"{ended}: {took}" + (f" ({tune.why})" if tune.why and not tune.stopped else "")
+
+
+def _values(name: str, label: str, hint: str) -> Control:
+    return Entry(f"tune_{name}", label, f"{hint}, with commas between; empty: {_ITSELF}.", None, _read_values,
+                 placeholder=_ITSELF)  # fmt: skip
+
+
+def _read_values(text: str) -> Any:
+    """Numbers, or words; a number that makes no sense is left for the knobs to refuse by name."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    return tuple(int(word) if word.isdecimal() else word for word in words)
+
+
+def _read_limits(text: str) -> dict[str, Any]:
+    """Limits by figure; values that are no numbers are left for the goal to refuse by name.
+
+    Raises:
+        InputError: one has no value.
+    """
+    found: dict[str, Any] = {}
+    for one in (part.strip() for part in text.split(",")):
+        if not one:
+            continue
+        name, given, value = one.partition("=")
+        if not given:
+            raise InputError("limits", one, "FIGURE=VALUE, such as gap_p99_ms=200", "add its value")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            found[name.strip()] = value.strip()
+    return found
