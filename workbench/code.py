@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from workbench.attached_config import AttachedConfig
 from workbench.config import SLO, EngineConfig, Frozen, Knobs
 from workbench.redact import arguments
 from workbench.simulated_config import SimulatedConfig
@@ -31,6 +32,8 @@ def as_code(
     """
     config = hide_keys(config)
     start_up = config.model_dump(exclude_defaults=True)
+    if isinstance(config, AttachedConfig):
+        start_up = {name: value for name, value in config.own.items() if name == "engine" or name in start_up}
     if isinstance(config, SimulatedConfig):
         start_up = {"engine": config.engine, "model": config.model, "gpu": config.gpu} | start_up
         if config.count is not None:  # which says it already
@@ -40,7 +43,7 @@ def as_code(
         arguments.append(f"slo=SLO({', '.join(_changes(slo, SLO()))})")
     imports = ["from workbench import Workbench", *(["from workbench.config import SLO"] if slo is not None else [])]
     lines = [_call("wb = Workbench", arguments), "wb.start()"]
-    if knobs is not None and (changes := _changes(knobs, config.envelope.defaults)):
+    if knobs is not None and (changes := _knob_changes(config, knobs)):
         lines.append(_call("wb.knobs", changes))
     if scenario is not None:
         play = [_literal(str(scenario)), *([f"rate={_literal(rate)}"] if rate is not None else [])]
@@ -52,6 +55,13 @@ def as_code(
 def hide_keys(config: EngineConfig) -> EngineConfig:
     """The configuration with the values of flags such as ``--api-key`` and ``--hf-token`` replaced: they get pasted."""
     return config.replace(extra_args=tuple(arguments(config.extra_args)))
+
+
+def _knob_changes(config: EngineConfig, knobs: Knobs) -> list[str]:
+    """All knobs of an attached server: what it was started with is not known."""
+    if isinstance(config, AttachedConfig):
+        return [f"{name}={_literal(value)}" for name, value in knobs.model_dump().items()]
+    return _changes(knobs, config.envelope.defaults)
 
 
 def _changes(values: Frozen, defaults: Frozen) -> list[str]:

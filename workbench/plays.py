@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench import policy_runs
 from workbench.config import SLO
+from workbench.engine.attached import AttachedEngine
 from workbench.engine.live import LiveEngine
 from workbench.errors import EngineError, InputError
 from workbench.machine import machine_facts, package_versions
@@ -21,7 +22,7 @@ from workbench.workload.drops import Drops, check_lengths
 from workbench.workload.request import Request, Workload
 from workbench.workload.scenario import Scenario, Setting, build_workload, load_scenario
 
-AnyEngine = LiveEngine | SimulatedEngine
+AnyEngine = LiveEngine | SimulatedEngine | AttachedEngine
 
 
 class Plays:

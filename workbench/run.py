@@ -192,7 +192,9 @@ class Run(RecordedRun):
         self._done = threading.Event()
         self._ended_s: float | None = None
         # Before anything is sent: after a crash, what was planned is known even of requests that never ended.
-        self.rows("requests", [_planned(request) for request in workload.requests])
+        # Where a prompt goes out as text only the server can count its tokens.
+        self._unknown = {} if getattr(engine, "exact_prompts", True) else {"prompt_tokens": None}
+        self.rows("requests", [_planned(request) | self._unknown for request in workload.requests])
         try:
             hold_s = min((change.at_s for change in changes), default=None)
             self._playing: Playing = engine.play(workload, self, hold_s)
@@ -259,7 +261,7 @@ class Run(RecordedRun):
         """Play one more request, now."""
         self._playing.add(request)
         self._asked += request.output_tokens
-        self.rows("requests", [_planned(request) | {"planned_s": None}])
+        self.rows("requests", [_planned(request) | {"planned_s": None} | self._unknown])
 
     def cancel(self) -> None:
         """End all requests; what was measured stays."""

@@ -6,37 +6,43 @@ import contextlib
 import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import pandas as pd
 
 from workbench import code, handover
+from workbench.attached_config import AttachedConfig
 from workbench.config import SLO, EngineConfig, Knobs, parse
+from workbench.engine.attached import AttachedEngine
 from workbench.engine.command import serve_command
 from workbench.engine.live import LiveEngine
 from workbench.engine.protocol import Progress
-from workbench.errors import EngineError, EngineStartError, EnvelopeError, WorkbenchError
+from workbench.engine.sglang_command import sglang_command
+from workbench.errors import EngineError, EngineStartError, EnvelopeError, InputError, WorkbenchError
 from workbench.plays import AnyEngine, Plays
 from workbench.run import RecordedRun, Run
 from workbench.simulate.engine import SimulatedEngine
 from workbench.simulated_config import SimulatedConfig, engine_config
-from workbench.store import prepare_root
+from workbench.store import handed_over, prepare_root
 from workbench.workload.drops import Drops
 from workbench.workload.scenario import Scenario, load_scenario
 
 if TYPE_CHECKING:
     from workbench.ui.panel.app import Panel
+    from workbench.ui.tuner import Tuner
 
 
 class Workbench(Plays):
     """One engine to turn the knobs of.
 
     Args:
-        model: preset, folder or hub id; by default smollm2, and llama-3.1-70b where the engine is simulated.
+        model: preset, folder or hub id; by default smollm2, llama-3.1-70b where the engine is simulated, and what is
+            served where it is attached.
         runs: folder that runs are recorded in; by default ``WORKBENCH_RUNS`` or ``runs``.
         slo: latency promise; a scenario brings its own.
         **start_up: any other field of :class:`workbench.config.EngineConfig`; with ``engine="simulated"`` of
-            :class:`workbench.simulated_config.SimulatedConfig`, such as ``gpu="H100", count=8``.
+            :class:`workbench.simulated_config.SimulatedConfig`, such as ``gpu="H100", count=8``; with
+            ``engine="attached"`` of :class:`workbench.attached_config.AttachedConfig`, such as ``url=...``.
 
     Raises:
         ConfigError: a field is wrong, or two clash.
@@ -71,11 +77,14 @@ class Workbench(Plays):
     def open(folder: Path | str) -> RecordedRun:
         """Open a run that is on disk; neither vLLM nor torch is needed.
 
+        Args:
+            folder: of the run; ``data/runs/...`` is found from anywhere, as it comes with the workbench.
+
         Raises:
             RunNotFoundError: it is not a run.
             StoreError: it cannot be read.
         """
-        run = RecordedRun(folder)
+        run = RecordedRun(handed_over(folder))
         _ = run.trace
         return run
 
@@ -176,6 +185,18 @@ class Workbench(Plays):
         """
         return handover.save(self._some_run("save_run"), self._root, name)
 
+    def report(self, path: Path | str | None = None) -> Path:
+        """Write one HTML file about the run that is going on, or the last one; it needs no network.
+
+        Args:
+            path: of the file; by default ``report.html`` in the run's folder.
+
+        Raises:
+            EngineError: nothing was played yet.
+            StoreError: it cannot be written.
+        """
+        return handover.report(self._some_run("report"), None if path is None else Path(path))
+
     def compare(self, *runs: RecordedRun) -> pd.DataFrame:
         """Figures side by side, one column a run; by default the last run and the one recorded before it.
 
@@ -189,9 +210,23 @@ class Workbench(Plays):
             runs = (last,) if before is None else (before, last)
         return handover.side_by_side(runs)
 
-    def serve_command(self) -> str:
-        """The plain ``vllm serve`` command for the configuration, with the hot knobs in force made permanent."""
-        return serve_command(self.config, self.engine.model, self.engine.knobs)
+    def serve_command(self, server: Literal["vllm", "sglang"] = "vllm") -> str:
+        """The plain command for the configuration, with the hot knobs in force made permanent.
+
+        Args:
+            server: ``vllm serve``, or SGLang's ``launch_server`` with the flags that it has for the same.
+
+        Raises:
+            InputError: of an attached server nobody knows what it was started with.
+        """
+        if isinstance(self.engine, AttachedEngine):
+            raise InputError(
+                "serve_command", self.engine.label, "an engine that we start", "look at how that server was started"
+            )
+        if server not in ("vllm", "sglang"):
+            raise InputError("server", server, "vllm or sglang", "choose one of these")
+        command = serve_command if server == "vllm" else sglang_command
+        return command(self.config, self.engine.model, self.engine.knobs)
 
     def code(self, scenario: str | Path | None = None, *, rate: float | None = None, slo: SLO | None = None) -> str:
         """Python lines that start this engine, set the knobs in force, and play a load.
@@ -205,7 +240,8 @@ class Workbench(Plays):
             ScenarioError: there is no such scenario.
         """
         own = load_scenario(scenario).slo if scenario is not None else None
-        return code.as_code(self.config, self.engine.knobs, scenario, rate, None if slo == own else slo)
+        knobs = None if isinstance(self.engine, AttachedEngine) and self.engine.why_no_knobs else self.engine.knobs
+        return code.as_code(self.config, knobs, scenario, rate, None if slo == own else slo)
 
     def panel(self) -> Panel:
         """Controls and live charts, as a widget; each button is a method of this class.
@@ -217,6 +253,17 @@ class Workbench(Plays):
         Workbench._latest = weakref.ref(self)
         return Panel(self).follow()
 
+    def tuner(self) -> Tuner:
+        """The tuner as a widget: finds a setting for this engine under a latency promise, and what proves it.
+
+        Its trials are runs of this workbench: a panel beside it shows each of them as it is played. Showing another
+        tuner closes it and stops its study.
+        """
+        from workbench.ui.tuner import Tuner  # here, since only notebooks have widgets
+
+        Workbench._latest = weakref.ref(self)
+        return Tuner(self, runs=self._root)
+
     def _some_run(self, what: str) -> Run:
         if self._run is None:
             raise EngineError(f"{what}: got no run, expected one that was played; run a load first")
@@ -225,4 +272,6 @@ class Workbench(Plays):
 
 def _engine(config: EngineConfig) -> AnyEngine:
     """The engine that a configuration is for."""
+    if isinstance(config, AttachedConfig):
+        return AttachedEngine(config)
     return SimulatedEngine(config) if isinstance(config, SimulatedConfig) else LiveEngine(config)

@@ -1,6 +1,6 @@
 """Start-up fields of a simulated engine: those of a live one, and the hardware that nobody has here.
 
-:func:`engine_config` tells by the field ``engine`` which of the two is asked for.
+:func:`engine_config` tells by the field ``engine`` which kind of engine is asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from workbench.attached_config import AttachedConfig
 from workbench.config import EngineConfig, parse
 from workbench.errors import ConfigError, InputError
 
@@ -146,11 +147,11 @@ class SimulatedConfig(EngineConfig):
 
 def engine_config(
     fields: Mapping[str, Any], *, where: str = "", error: type[InputError] = ConfigError
-) -> EngineConfig | SimulatedConfig:
-    """The configuration that start-up fields ask for: ``engine`` is "live", as it is without the field, or "simulated".
+) -> EngineConfig | SimulatedConfig | AttachedConfig:
+    """The configuration that start-up fields ask for: ``engine`` is "live" (also without), "simulated" or "attached".
 
     Args:
-        fields: of :class:`EngineConfig` or :class:`SimulatedConfig`.
+        fields: of :class:`EngineConfig`, :class:`SimulatedConfig` or :class:`AttachedConfig`.
         where: prefix of a field's name in an error.
         error: the class of error to raise.
 
@@ -161,6 +162,8 @@ def engine_config(
     kind = rest.pop("engine", "live")
     if kind == "simulated":
         return parse(SimulatedConfig, rest, where=where, error=error)
+    if kind == "attached":
+        return parse(AttachedConfig, rest, where=where, error=error)
     if kind == "live":
         return parse(EngineConfig, rest, where=where, error=error)
-    raise error(f"{where}: engine" if where else "engine", kind, "live or simulated", "choose one of these")
+    raise error(f"{where}: engine" if where else "engine", kind, "live, simulated or attached", "choose one of these")

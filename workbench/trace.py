@@ -93,6 +93,20 @@ TABLES: dict[str, pa.Schema] = {
     # One row each time the client's event loop ran late: what arrived meanwhile was read late, not sent late.
     # The first reading of a run is always there: an empty table says that nobody measured.
     "client": pa.schema({"t_s": _S, "late_s": _S}),  # t_s: when it noticed
+    # One row a reading of an attached server's /metrics. Counters count from the first reading; null: it does not say.
+    "server": pa.schema(
+        {
+            "t_s": _S,
+            "running": _I,
+            "waiting": _I,
+            "kv_use": _S,  # share of the KV pool in use, 0..1
+            "prompt_tokens": _I,
+            "output_tokens": _I,
+            "cached_tokens": _I,  # of prompts, found in the prefix cache
+            "preemptions": _I,
+            "requests": _I,  # that ended (vLLM) or came (SGLang)
+        }
+    ),
     "memory": pa.schema({"t_s": _S, "source": _TEXT, "bytes": _I, "note": _TEXT}),
     "knobs": pa.schema(
         {
@@ -168,6 +182,11 @@ class Trace:
     def memory(self) -> pd.DataFrame:
         """One row a memory sample."""
         return self.tables["memory"].to_pandas()
+
+    @property
+    def server(self) -> pd.DataFrame:
+        """One row a reading of an attached server's ``/metrics``."""
+        return self.tables["server"].to_pandas()
 
     @property
     def knobs(self) -> pd.DataFrame:

@@ -16,11 +16,13 @@ import zmq
 from workbench.config import Knobs
 from workbench.engine.decode_floor import DecodeFloor
 from workbench.engine.probe import wire
+from workbench.engine.probe.knob_page import NAME as KNOBS
 from workbench.engine.probe.knob_page import KnobPage
 from workbench.trace import Sink
 
-# vLLM makes "cmpl-<ours>-<prompt index>-<8 random characters>" of the id that we send to /v1/completions.
-_INTERNAL_ID = re.compile(r"(?:cmpl-)?(?P<ours>.+)-\d+-[0-9a-zA-Z]{8}")
+# vLLM makes "cmpl-<ours>-<prompt index>-<8 random characters>" of the id that we send to /v1/completions, and
+# "chatcmpl-<ours>-<8 random characters>" of one that goes to /v1/chat/completions.
+_INTERNAL_ID = re.compile(r"chatcmpl-(?P<chat>.+)-[0-9a-zA-Z]{8}|(?:cmpl-)?(?P<ours>.+)-\d+-[0-9a-zA-Z]{8}")
 _POLL_MS = 50
 _QUIET_S = 0.1  # without a step after which a run's last one is taken to be in
 _SETTLE_S = 2.0  # longest wait for the last steps: others may be using the engine, or it has died with them
@@ -32,13 +34,15 @@ class Collector:
 
     Args:
         folder: the engine's 0700 socket folder.
+        cache_resets: how often the engine was asked before to empty its prefix cache.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cache_resets: int = 0) -> None:
         self._records: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PULL)
         self._records.set(zmq.RCVHWM, 0)
         self._records.bind(wire.endpoint(folder))
-        self._page = KnobPage(folder, create=True)
+        # One that is there is in the scheduler's memory already: it must not be cut to nothing, not for a moment.
+        self._page = KnobPage(folder, create=not (folder / KNOBS).exists())
         self._decoder = msgspec.msgpack.Decoder(wire.Record)
         self._lock = threading.Lock()
         self._sink: Sink | None = None
@@ -54,7 +58,7 @@ class Collector:
         self.replied_step = 0  # the step that the last of them came before
         self.last_step = 0
         self.decode_floor = DecodeFloor()
-        self._cache_resets = 0
+        self._cache_resets = cache_resets
         self._dropped = self._dropped_before = 0  # records that the probe could not send, as far as it has said
         self.last_step_s = 0.0
         self._stop = threading.Event()
@@ -225,7 +229,7 @@ class Collector:
         name = self._names.get(internal)
         if name is None:
             match = _INTERNAL_ID.fullmatch(internal)
-            name = self._names[internal] = match["ours"] if match else internal
+            name = self._names[internal] = (match["ours"] or match["chat"]) if match else internal
         return name
 
     def _knob_row(self, revision: int, sent_s: float, knobs: Knobs) -> dict[str, Any]:

@@ -103,13 +103,15 @@ def server_argv(config: EngineConfig, model: ModelFiles, device: Device, port: i
         *flags(config.replace(async_scheduling=None), model.load_format),
         "--generation-config",  # sampling defaults of the model would make output lengths and speed vary
         "vllm",
-        "--scheduler-cls",
-        _SCHEDULER[asynchronous],
-        "--worker-cls",
-        _WORKER[device],
+        *probe_flags(device, asynchronous=asynchronous),
         "--enable-prompt-tokens-details",  # else no answer says how many prompt tokens the prefix cache had
         "--disable-uvicorn-access-log",
     ]
+
+
+def probe_flags(device: Device, *, asynchronous: bool) -> list[str]:
+    """Flags of ``vllm serve`` that put our probe into it."""
+    return ["--scheduler-cls", _SCHEDULER[asynchronous], "--worker-cls", _WORKER[device]]
 
 
 def server_environment(
@@ -146,7 +148,7 @@ def serve_command(config: EngineConfig, model: ModelFiles | None = None, knobs: 
     if knobs is not None:
         config = _permanent(config, knobs)
     config = config.replace(extra_args=tuple(arguments(config.extra_args)))
-    path, load_format, remark = _servable(model.path if model else config.model)
+    path, load_format, remark = servable(model.path if model else config.model)
     load_format = model.load_format if model and model.load_format != "auto" else load_format
     line = shlex.join(["vllm", "serve", path, *flags(config, load_format), *(_knob_flags(knobs) if knobs else ())])
     lost = _lost(knobs) if knobs else ""
@@ -154,7 +156,7 @@ def serve_command(config: EngineConfig, model: ModelFiles | None = None, knobs: 
     return f"{line}  # {'; '.join(remarks)}" if remarks else line
 
 
-def _servable(name: str) -> tuple[str, str, str]:
+def servable(name: str) -> tuple[str, str, str]:
     """What vLLM can load in place of a name of ours, its load format, and what there is to remark."""
     preset = PRESETS.get(name)
     if preset is None:

@@ -9,7 +9,7 @@ from workbench.config import Envelope, Knobs
 from workbench.trace import Sink
 from workbench.workload.request import Request, Workload
 
-Label = Literal["live CPU", "live GPU", "attached", "simulated"]
+Label = str  # "live CPU", "live GPU", "simulated", or "attached (host:port)"
 State = Literal["new", "starting", "ready", "stopping", "stopped", "failed"]
 Progress = Callable[[float, str], None]  # elapsed seconds, what is going on
 
@@ -60,12 +60,20 @@ class Engine(Protocol):
         """What the engine is doing."""
 
     @property
-    def envelope(self) -> Envelope | None:
-        """Bounds of the hot knobs; none if the engine has no hot knobs."""
+    def envelope(self) -> Envelope:
+        """Bounds of the hot knobs.
+
+        Raises:
+            EnvelopeError: the engine has no hot knobs.
+        """
 
     @property
-    def knobs(self) -> Knobs | None:
-        """Knobs in force, as last set."""
+    def knobs(self) -> Knobs:
+        """Knobs in force, as last set.
+
+        Raises:
+            EnvelopeError: the engine has no hot knobs.
+        """
 
     def start(self, progress: Progress | None = None) -> None:
         """Bring the engine up; returns when it is ready."""

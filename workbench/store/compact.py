@@ -29,6 +29,7 @@ _ORDER = {
     "batch": "step",
     "client": "t_s",
     "memory": "t_s",
+    "server": "t_s",
     "knobs": "revision",
 }
 

@@ -26,6 +26,7 @@ class RecordLink:
         self.dropped = 0
         self._encoder = msgspec.msgpack.Encoder()
         self._socket: zmq.Socket[bytes] | None = None
+        self._hello = Path(folder) / wire.HELLO if folder else None
         if folder and Path(folder).is_dir():
             self._socket = zmq.Context.instance().socket(zmq.PUSH)
             self._socket.set(zmq.SNDHWM, _QUEUE)
@@ -36,6 +37,8 @@ class RecordLink:
         """Queue one record, or drop it."""
         if self._socket is None:
             return
+        if type(record) is wire.SchedulerHello:
+            self._leave(record)
         try:
             self._socket.send(self._encoder.encode(record), zmq.NOBLOCK)
         except zmq.ZMQError:
@@ -44,6 +47,15 @@ class RecordLink:
     def fault(self, where: str, error: BaseException) -> None:
         """Report an error of the probe itself."""
         self.send(wire.Fault(where=where, error=f"{type(error).__name__}: {error}"))
+
+    def _leave(self, hello: wire.SchedulerHello) -> None:
+        """Leave the hello in the folder: who attaches later, or again, finds it there."""
+        if self._hello is None:
+            return
+        try:
+            self._hello.write_bytes(self._encoder.encode(hello))
+        except OSError as error:
+            self.fault("hello", error)
 
 
 def now_us(since: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import vllm
@@ -14,6 +15,7 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from workbench.engine.probe import wire
 from workbench.engine.probe.books import Books, Done, Planned, Records
 from workbench.engine.probe.compat import check_version
+from workbench.engine.probe.knob_page import NAME as KNOBS
 from workbench.engine.probe.knob_page import KnobPage
 from workbench.engine.probe.limits import refusal
 from workbench.engine.probe.link import RecordLink
@@ -94,6 +96,8 @@ class _Probed(_Base):
                 kv_blocks=int(self.cache_config.num_gpu_blocks or 0),
                 block_size=int(self.block_size),
                 chunk=int(config.long_prefill_token_threshold),
+                watermark=float(config.watermark),
+                reserve_full=bool(self.scheduler_reserve_full_isl),
             )
         )
 
@@ -179,10 +183,10 @@ class _Probed(_Base):
         self._books.preempt(request.request_id)
 
     def _open_page(self) -> KnobPage | None:
-        """The page of the workbench that started this engine; none if nobody did."""
+        """The page of the workbench that started this engine, or one for whoever attaches; none without a folder."""
         folder = os.environ.get(wire.ENV_FOLDER)
         try:
-            return KnobPage(folder) if folder else None
+            return KnobPage(folder, create=not (Path(folder) / KNOBS).exists()) if folder else None
         except OSError as error:
             self._books.records.fault("knob page", error)
             return None

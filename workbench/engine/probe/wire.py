@@ -13,6 +13,7 @@ import msgspec
 
 ENV_FOLDER = "WORKBENCH_PROBE_FOLDER"
 RECORDS = "records.sock"
+HELLO = "scheduler.hello"  # the scheduler's hello as a file, for a workbench that comes later than it was sent
 
 # Attributes that the probe puts on vLLM's own messages between scheduler and workers.
 STEP_ATTRIBUTE = "workbench_step"  # on SchedulerOutput, on its way to the workers
@@ -74,6 +75,8 @@ class SchedulerHello(msgspec.Struct, array_like=True, tag="scheduler"):
     kv_blocks: int
     block_size: int
     chunk: int = 0  # long_prefill_token_threshold
+    watermark: float = 0.0
+    reserve_full: bool = True
 
 
 class WorkerHello(msgspec.Struct, array_like=True, tag="worker"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import vllm
@@ -71,7 +73,7 @@ class ProbedWorker(_Base):
 
     def _begin(self, scheduler_output: SchedulerOutput) -> None:
         self._running = None
-        if not hasattr(scheduler_output, wire.STEP_ATTRIBUTE):
+        if not hasattr(scheduler_output, wire.STEP_ATTRIBUTE) or not is_near():
             return
         clock = time.perf_counter()
         with _harmless():
@@ -106,6 +108,16 @@ class ProbedWorker(_Base):
             weights_bytes=self._weights_bytes,
             kv_bytes=sum(t.numel() * t.element_size() for t in tensors),
         )
+
+
+@functools.cache
+def is_near() -> bool:
+    """Whether the scheduler is on this machine; a clock of another one has another zero, and a step none of its times.
+
+    vLLM's Ray executor hands its environment to workers everywhere; the folder that it names is on one machine only.
+    """
+    folder = os.environ.get(wire.ENV_FOLDER)
+    return folder is None or Path(folder).is_dir()
 
 
 def _attach(output: Any, extra: dict[str, Any]) -> None:

@@ -1,0 +1,145 @@
+"""The probe of a server that was started by hand: its folder, what it said at its start, and who may listen to it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import stat
+from pathlib import Path
+
+import msgspec
+
+from workbench.config import Envelope, Knobs, parse
+from workbench.engine.collector import Collector
+from workbench.engine.probe import wire
+from workbench.engine.probe.compat import check_version
+from workbench.engine.probe.knob_page import KnobPage
+from workbench.errors import ConfigError, InputError
+from workbench.proc import started
+
+_LOCK = "attached.lock"
+_LONGEST = 90  # characters of the folder: a socket's path has at most 107
+_FIX = "start the server with the command in docs/attach.md"
+
+
+class AttachedProbe:
+    """Our end of the probe in a server that we did not start.
+
+    Args:
+        folder: that the server was given in ``WORKBENCH_PROBE_FOLDER``.
+
+    Raises:
+        ConfigError: it is no folder of a probe, its server has ended, or another workbench listens to it.
+        VersionError: its vLLM is one that the probe was not tested on.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder = _checked(folder)
+        self.hello = _hello(folder)
+        check_version(self.hello.vllm)
+        self._lock = _claim(folder)
+        try:
+            last = KnobPage(folder).latest()
+            self.revision = last.revision if last else 0
+            self.cache_resets = last.cache_resets if last else 0
+            self.knobs = self._in_force(last)
+            self.collector = Collector(folder, cache_resets=self.cache_resets)
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self.collector.scheduler = self.hello
+
+    @property
+    def envelope(self) -> Envelope:
+        """What the server's start allows the hot knobs."""
+        hello = self.hello
+        return Envelope(
+            max_budget=hello.max_num_batched_tokens,
+            max_chunk=hello.max_model_len,
+            max_running=hello.max_num_seqs,
+            prefix_caching=hello.prefix_caching,
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process of the scheduler runs."""
+        return started(self.hello.pid) is not None
+
+    def close(self) -> None:
+        """Stop listening; knobs stay as they were set."""
+        self.collector.close()
+        os.close(self._lock)
+
+    def _in_force(self, last: wire.KnobChange | None) -> Knobs:
+        """What a workbench before us set, else what the server started with."""
+        if last is not None:
+            known = msgspec.structs.asdict(last)
+            try:
+                return parse(Knobs, {name: known[name] for name in Knobs.model_fields})
+            except InputError:
+                pass  # of another version
+        hello = self.hello
+        return Knobs(
+            budget=hello.max_num_batched_tokens,
+            chunk=hello.chunk,
+            max_running=hello.max_num_seqs,
+            watermark=min(0.5, hello.watermark),
+            reserve_full=hello.reserve_full,
+        )
+
+
+def probe_command(folder: str = "/tmp/wb-probe", *, device: str = "cpu", asynchronous: bool = False) -> str:  # noqa: S108  an example
+    """How to start vLLM by hand with our probe in it: a command line to paste, with MODEL to be filled in."""
+    from workbench.engine.command import probe_flags, server_environment
+
+    env = server_environment(folder, "", "", "cuda" if device == "cuda" else "cpu", base={})
+    kept = [
+        f"{name}={shlex.quote(env[name])}"
+        for name in (wire.ENV_FOLDER, *sorted(n for n in env if n.startswith("MALLOC_")))
+    ]
+    flags = probe_flags("cuda" if device == "cuda" else "cpu", asynchronous=asynchronous)
+    serve = shlex.join(["python", "-m", "vllm.entrypoints.openai.api_server", "--model"])
+    return f"mkdir -m 700 -p {shlex.quote(folder)} && env {' '.join(kept)} {serve} MODEL {shlex.join(flags)}"
+
+
+def _checked(folder: Path) -> Path:
+    folder = folder.expanduser().resolve()
+    if not folder.is_dir():
+        raise ConfigError("probe", folder, "the folder that the server has in WORKBENCH_PROBE_FOLDER", _FIX)
+    found = folder.stat()
+    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise ConfigError(
+            "probe",
+            folder,
+            "a folder of yours that nobody else can open",
+            f"chmod 700 it before the server starts; {_FIX}",
+        )
+    if len(str(folder)) > _LONGEST:
+        raise ConfigError("probe", folder, f"a path of at most {_LONGEST} characters, as it holds sockets", _FIX)
+    return folder
+
+
+def _hello(folder: Path) -> wire.SchedulerHello:
+    """What the scheduler left there when it started."""
+    try:
+        hello = msgspec.msgpack.decode((folder / wire.HELLO).read_bytes(), type=wire.SchedulerHello)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        raise ConfigError("probe", folder, "what a server with our probe leaves there when it starts", _FIX) from None
+    if started(hello.pid) is None:
+        raise ConfigError("probe", folder, "a server that still runs (its scheduler has ended)", _FIX)
+    if not (folder / "knobs.page").is_file():
+        raise ConfigError("probe", folder, "a page of knobs in it", _FIX)
+    return hello
+
+
+def _claim(folder: Path) -> int:
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise ConfigError(
+            "probe", folder, "one that no other workbench listens to", "stop the other one first"
+        ) from None
+    return lock

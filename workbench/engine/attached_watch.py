@@ -1,0 +1,109 @@
+"""While a run goes on: an attached server's ``/metrics``, and whether there is still a server."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from workbench.engine.attached_http import Caller
+from workbench.errors import EngineDiedError, WorkbenchError
+from workbench.telemetry.metrics_page import Page, quantiles, server_row
+from workbench.trace import Sink
+
+PERIOD_S = 0.5
+_AGAIN_S = 0.1  # until a refused connection is tried again
+_REFUSALS = 2  # in a row, after which the server is gone: one may hit a full queue
+_TIMEOUT_S = 3.0
+_RESIDENT = "server rss (/metrics)"  # of the API server's process alone
+
+
+class Watch:
+    """Reads a server's metrics in a thread, and learns whether it is gone.
+
+    Args:
+        caller: of the server.
+        metrics: whether it has metrics that we know.
+    """
+
+    def __init__(self, caller: Caller, *, metrics: bool) -> None:
+        self._caller, self._metrics = caller, metrics
+        parts = urllib.parse.urlsplit(caller.config.url)
+        self._address = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+        self._refused = 0
+        self.gone: str | None = None
+        self.histograms: dict[str, Any] | None = None  # of the last run, while it goes on as well
+        self.missed = 0  # readings that did not come
+        self._first: Page | None = None
+
+    @property
+    def death(self) -> EngineDiedError | None:
+        """The error to raise if nothing listens there any more."""
+        if self.gone is None:
+            return None
+        return EngineDiedError(
+            f"attached server {self._caller.config.url}: {self.gone}; what was measured is kept, "
+            "attach again when it is up"
+        )
+
+    @contextmanager
+    def into(self, sink: Sink, zero: float) -> Iterator[None]:
+        """Read metrics into ``sink`` inside the block, from its first moment to its last.
+
+        Args:
+            sink: where rows of the tables ``server`` and ``memory`` go.
+            zero: CLOCK_MONOTONIC of the run's zero.
+        """
+        self.histograms, self.missed, self._first = None, 0, None
+        over = threading.Event()
+        self._look(sink, zero)
+        thread = threading.Thread(target=self._run, args=(over, sink, zero), name="attached-metrics", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join(2 * _TIMEOUT_S)
+            if self.gone is None and not thread.is_alive():
+                self._look(sink, zero)
+
+    def _run(self, over: threading.Event, sink: Sink, zero: float) -> None:
+        while not over.wait(_AGAIN_S if self._refused else PERIOD_S):
+            if self.gone is None:
+                self._look(sink, zero)
+
+    def _look(self, sink: Sink, zero: float) -> None:
+        """One reading; a server that is slow or in trouble costs a reading and no more."""
+        try:
+            if self._metrics:
+                self._read(sink, zero)
+            else:
+                socket.create_connection(self._address, _TIMEOUT_S).close()
+            self._refused = 0
+        except ConnectionRefusedError:
+            self.missed += 1
+            self._refused += 1
+            if self._refused >= _REFUSALS:
+                self.gone = "nothing listens there any more (connection refused)"
+        except (OSError, http.client.HTTPException, WorkbenchError):
+            self.missed += 1
+
+    def _read(self, sink: Sink, zero: float) -> None:
+        asked = time.monotonic()
+        answer = self._caller.ask(f"{self._caller.config.root}/metrics", timeout_s=_TIMEOUT_S)
+        if answer.status != 200:
+            self.missed += 1
+            return
+        at_s = (asked + time.monotonic()) / 2 - zero
+        page = Page.parse(answer.body.decode(errors="replace"))
+        first = self._first = self._first or page
+        if row := server_row(page, first):
+            sink.rows("server", [{"t_s": at_s} | row])
+        self.histograms = quantiles(page, first)
+        if (resident := page.resident_bytes) is not None:
+            sink.rows("memory", [{"t_s": at_s, "source": _RESIDENT, "bytes": resident}])
