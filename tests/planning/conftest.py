@@ -9,15 +9,15 @@ from workbench.simulate.steptime import Band
 
 
 class Constant:
-    """Every step takes as long as the other, whatever is in it."""
+    """Every step takes as long as the other, whatever is in it, but for a price of each prompt token."""
 
     name, calibrated = "constant", True
 
-    def __init__(self, seconds_each=0.1):
-        self.each = seconds_each
+    def __init__(self, seconds_each=0.1, token_s=0.0):
+        self.each, self.token_s = seconds_each, token_s
 
     def seconds(self, step):
-        return self.each
+        return self.each + self.token_s * step.prefill_tokens
 
     interval = seconds
 
@@ -25,13 +25,13 @@ class Constant:
         return ""
 
     def band(self, step):
-        return Band(self.each, self.each, self.each)
+        return Band(*[self.seconds(step)] * 3)
 
     def describe(self):
         return {"name": self.name, "calibrated": True, "label": "made up"}
 
     def spec(self):
-        return {"kind": "linear", "base_s": self.each}
+        return {"kind": "linear", "base_s": self.each, "prefill_token_s": self.token_s}
 
 
 def verdict(rate, met, **more):

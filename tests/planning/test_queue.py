@@ -21,7 +21,7 @@ def found(constant):
     fields = {"async_scheduling": False, "max_num_seqs": 4, "max_model_len": 256}
     asked = Asked.of(
         made, model="qwen2.5-7b", count=1, start_up=fields, budgets=(512,), chunks=(0,), step_time=constant(0.1),
-        rule=Rule(step=0.1, requests=120),
+        rule=Rule(step=0.1, requests=120), policies=("chunked", "qos", "monolithic", "decode_first"),
     )  # fmt: skip
     return Planner(asked, workers=1).run()
 
@@ -41,8 +41,23 @@ def test_what_binds_is_the_running_cap(found):
     assert row.capacity.at.facts["largest_prompt"] == 20
 
 
+def test_policies_rank_as_queueing_says(found):
+    rates = {row.policy: (row.capacity.low, row.capacity.high) for row in found.policies}
+    assert list(rates) == ["chunked", "qos", "monolithic", "decode_first"], "in the order asked for"
+    # One class, and a prompt is one step whichever way: these are alike.
+    assert rates["chunked"] == rates["qos"] == rates["monolithic"]
+    # A prompt waits until no decode runs. Requests that come 0.5 s apart never meet; closer together they come at all
+    # moments of the 0.5 s that the others take, and those in the first 0.3 s of it wait longer than 0.2 s.
+    low, high = rates["decode_first"]
+    assert low <= 2.0 < high == pytest.approx(1.1 * low)
+    assert found.best.policy == "chunked", "of equals the first"
+    (_, _, _, last) = found.policies
+    assert last.limit.startswith("TTFT: ")
+    assert "# without the policy decode_first" in last.command
+
+
 def test_figures_follow_from_the_capacity(found):
-    (figures,) = found.rows()
+    figures, *_ = found.rows()
     assert figures["output_tokens_per_s"] == pytest.approx(5 * figures["capacity_per_s"])
     assert figures["tokens_per_s"] == pytest.approx(25 * figures["capacity_per_s"])
     assert figures["goodput_share"] == 1.0

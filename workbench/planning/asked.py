@@ -121,7 +121,9 @@ class Asked:
 
     def load(self) -> Load:
         """The traffic, as much of it as the longest play takes."""
-        return Load.of(self.scenario, self.rule.most, self.config.max_model_len, self.rule.seed)
+        config = self.config
+        cached = config.enable_prefix_caching
+        return Load.of(self.scenario, self.rule.most, config.max_model_len, self.rule.seed, prefix_cache=cached)
 
     def place(self, load: Load, budget: int, chunk: int, policy: str) -> Place:
         """One setting on the engine that is started for it.

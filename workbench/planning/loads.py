@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -29,16 +30,27 @@ class Load:
         name: of the scenario.
         classes: of each stream, its class and priority.
         requests: planned at one request a second.
-        concerns: what of the scenario is played otherwise than it says, in words; empty is nothing.
+        concerns: what of the scenario is played otherwise than it says, and what of it nobody knows before there are
+            prompts, in words; empty is nothing.
+        whole: a recorded trace, whose pieces have other rates than all of it.
     """
 
     name: str
     classes: tuple[tuple[str, int], ...]
     requests: tuple[Planned, ...]
     concerns: str = ""
+    whole: bool = False
 
     @classmethod
-    def of(cls, scenario: Scenario, count: int, max_model_len: int, seed: int | None = None) -> Load:
+    def of(
+        cls,
+        scenario: Scenario,
+        count: int,
+        max_model_len: int,
+        seed: int | None = None,
+        *,
+        prefix_cache: bool = False,
+    ) -> Load:
         """Take so many requests of a scenario; its streams keep their shares and run side by side from the start.
 
         Args:
@@ -46,6 +58,7 @@ class Load:
             count: requests; a trace gives as many as it has.
             max_model_len: the engine's context.
             seed: replaces the scenario's.
+            prefix_cache: whether the engine has one; only ``concerns`` depends on it.
 
         Raises:
             ScenarioError: it has no rate to change, or a request is longer than the context.
@@ -54,14 +67,19 @@ class Load:
         seed = scenario.seed if seed is None else seed
         if not 0 <= seed <= MAX_SEED:
             raise ScenarioError("seed", seed, f"a number from 0 to {MAX_SEED}", "choose another seed")
-        recorded = [stream for stream in scenario.streams if isinstance(stream.arrivals, Trace)]
-        if recorded and len(scenario.streams) == 1:
-            planned, concerns = _recorded(recorded[0], count, seed, max_model_len)
+        whole = len(scenario.streams) == 1 and isinstance(scenario.streams[0].arrivals, Trace)
+        if whole:
+            planned, what = _recorded(scenario.streams[0], count, seed, max_model_len)
         else:
-            planned, concerns = _drawn(scenario, count, seed, max_model_len), ""
-        if any(stream.start_s for stream in scenario.streams):
-            concerns = "; ".join(filter(None, (concerns, "all streams begin together")))
-        return cls(scenario.name, tuple((s.class_name, s.priority) for s in scenario.streams), tuple(planned), concerns)
+            planned, what = _drawn(scenario, count, seed, max_model_len), ""
+        together = "all streams begin together" if any(stream.start_s for stream in scenario.streams) else ""
+        return cls(
+            scenario.name,
+            tuple((stream.class_name, stream.priority) for stream in scenario.streams),
+            tuple(planned),
+            "; ".join(filter(None, (what, together, _prefixes(planned, prefix_cache)))),
+            whole,
+        )
 
     @cached_property
     def prompt_tokens(self) -> float:
@@ -125,15 +143,29 @@ def _drawn(scenario: Scenario, count: int, seed: int, max_model_len: int) -> lis
 
 def _recorded(stream: Stream, count: int, seed: int, max_model_len: int) -> tuple[list[Planned], str]:
     """Recorded arrivals, with their bursts; stretched so that the average is one a second."""
-    requests, _ = plan(stream.model_copy(update={"start_s": 0.0}), 0, seed, max_model_len)
-    requests = requests[:count]
+    every, _ = plan(stream.model_copy(update={"start_s": 0.0}), 0, seed, max_model_len)
+    requests = every[:count]
     span = requests[-1].arrival_s - requests[0].arrival_s if len(requests) > 1 else 0.0
     if not span > 0:
         raise ScenarioError(
             "trace", f"{len(requests)} requests in {span:g} s", "two or more at different times", "take more of it"
         )
     factor, begin = (len(requests) - 1) / span, requests[0].arrival_s
-    return [_at(one, (one.arrival_s - begin) * factor) for one in requests], "a recorded trace at another speed"
+    much = "a recorded trace" if len(requests) == len(every) else f"the first {count:,} of {len(every):,} requests"
+    planned = [_at(one, (one.arrival_s - begin) * factor) for one in requests]
+    return planned, f"{much} at another speed: bursts stay, closer together at a higher rate"
+
+
+def _prefixes(planned: list[Planned], prefix_cache: bool) -> str:
+    """What is known of prefix hits before there are prompts."""
+    keys = Counter(key for one in planned for key, _ in one.parts if key is not None)
+    shared = any(times > 1 for times in keys.values())
+    if not prefix_cache:
+        off = "prompts share prefixes, but the prefix cache is off (enable_prefix_caching=true): nothing is saved"
+        return off if shared else ""
+    if not shared:
+        return "the prefix cache is on, but nothing says which prompts share a prefix: no hits are counted"
+    return "prefix hits are those of made-up prompts that share what the scenario says: yours are not known yet"
 
 
 def _at(one: Planned, at_s: float) -> Planned:

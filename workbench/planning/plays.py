@@ -133,7 +133,9 @@ class Player:
             EngineError: it could not be played.
         """
         setup, load = place.setup, place.load
-        count = min(place.rule.count(rate, residence_s), len(load.requests))
+        count = len(load.requests)
+        if not load.whole:
+            count = min(place.rule.count(rate, residence_s), count)
         fields = {} if step_time is None else {"step_time": dict(step_time.spec())}
         asks = load.asks(rate, count, tokens=setup.config.enable_prefix_caching)
         watch = Watch(asks, place.slo, place.rule)
