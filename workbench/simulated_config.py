@@ -40,8 +40,8 @@ class SimulatedConfig(EngineConfig):
         None,
         ge=1,
         le=64,
-        description="GPUs; none is tensor times pipeline parallel. Alone, it is the tensor parallel size. Where neither "
-        "these nor a model is given there are 8, as few GPUs hold the default model alone.",
+        description="GPUs; none is tensor times pipeline parallel. Alone, it is the tensor parallel size. Where "
+        "neither these nor a model is given there are 8, as few GPUs hold the default model alone.",
         json_schema_extra={"flag": None, "unit": "GPUs"},
     )
     link: Link = Field(
