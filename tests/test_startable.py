@@ -27,6 +27,7 @@ LAPTOP, SERVER = Machine("cpu", 1), Machine("cuda", 4)
         ({"tensor_parallel_size": 8}, SERVER, r"got '8 x 1', expected at most 4, the GPUs that CUDA sees"),
         ({"tensor_parallel_size": 1}, Machine("cuda", 0), r"got '1 x 1', expected at most 0, the GPUs"),
         ({"kv_offloading_gib": 2}, LAPTOP, r"kv_offloading_gib and device: got '2 on CPU'"),
+        ({"distributed_executor_backend": "ray"}, LAPTOP, r"got 'ray on CPU', expected GPUs"),
         ({"max_model_len": 16384}, LAPTOP, r"max_model_len and model: got '16384 with smollm2', expected at most 8192"),
     ],
 )

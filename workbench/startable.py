@@ -86,6 +86,13 @@ def _check(config: EngineConfig, machine: Machine) -> None:
             f"at most {machine.ranks}, the {there}",
             "lower them here; `vllm serve` can still be copied for a machine that has more",
         )
+    if config.distributed_executor_backend == "ray" and machine.device == "cpu":
+        raise ConfigError(
+            "distributed_executor_backend and device",
+            "ray on CPU",
+            "GPUs, as vLLM's Ray executor spreads no CPU workers",
+            "unset it here; `vllm serve` can still be copied for machines that have GPUs",
+        )
     if config.kv_offloading_gib is not None and machine.device == "cpu":
         raise ConfigError(
             "kv_offloading_gib and device", f"{config.kv_offloading_gib:g} on CPU", "a GPU to offload from", "unset it"
