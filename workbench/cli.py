@@ -43,6 +43,11 @@ VERBS = {
         "house",
         "Look for what could keep an engine from starting; show vLLM's chunked-prefill default.",
     ),
+    "selftest": (
+        "cli_meter",
+        "meter_verb",
+        "Hold the client against streams whose token times are known; exit code 1: do not trust it here.",
+    ),
     "reap": ("cli_house", "house", "End engines that outlived their workbench; engines in use are left alone."),
     "plan": (
         "cli_plan",

@@ -7,6 +7,7 @@ the last of them is then stamped milliseconds late. Here the clock is read first
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +15,8 @@ from typing import Any, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+
+from workbench.driver.kernel_stamps import KernelReader, can_stamp
 
 MAX_HELD_BYTES = 1 << 20  # of one answer; beyond them they are parsed on the spot
 _LAST_CHUNK = b"0\r\n\r\n"  # ends a chunked body (RFC 9112, section 7.1)
@@ -119,17 +122,37 @@ class StampingHandler(ResponseHandler):  # type: ignore[misc]  # mypy skips aioh
         super().__init__(loop)
         self.arrivals: Arrivals | None = None  # of the answer that is coming, or of the last one
         self._receive = super().data_received
+        self._reader: KernelReader | None = None
         self._at = 0.0
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """There is a connection."""
+        super().connection_made(transport)
+        self._loop.call_soon(self._read_here)  # once the transport has begun to read
+
+    def _read_here(self) -> None:
+        transport = self.transport
+        if transport is not None and not transport.is_closing() and can_stamp(transport):
+            with contextlib.suppress(OSError, RuntimeError):  # the transport then goes on reading
+                self._reader = KernelReader(self._loop, transport, self._arrive)
+
+    def _resume_transport_reading(self) -> None:
+        if self._reader is None:
+            super()._resume_transport_reading()
+
     def data_received(self, data: bytes) -> None:
-        """Stamp a packet."""
-        at, arrivals = time.monotonic(), self.arrivals
+        """Stamp what the transport has read; without data it is aiohttp, whose parser goes on after a pause."""
+        if data:
+            self._arrive(time.monotonic(), data)
+        else:
+            self._receive(data)
+
+    def _arrive(self, at: float, packet: bytes) -> None:
+        arrivals = self.arrivals
         if arrivals is None or arrivals.over:
             self._at = at
-            self._receive(data)
-        elif not data:  # aiohttp itself, whose parser goes on after a pause
-            self._receive(data)
-        elif arrivals.hold(at, data):
+            self._receive(packet)
+        elif arrivals.hold(at, packet):
             self._loop.call_soon(_look, arrivals)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
@@ -139,7 +162,10 @@ class StampingHandler(ResponseHandler):  # type: ignore[misc]  # mypy skips aioh
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection has ended: parse what came before that."""
-        arrivals = self.arrivals
+        arrivals, reader, self._reader = self.arrivals, self._reader, None
+        if reader is not None:
+            reader.close()
+            exc = exc or reader.error
         if arrivals is not None:
             arrivals.parse()
         super().connection_lost(exc)

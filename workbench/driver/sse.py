@@ -26,6 +26,8 @@ class EventSplitter:
 
     def feed(self, packet: bytes) -> list[bytes]:
         """Take a packet; return the data of the events that it completes."""
+        if self._begun and not self.pending_bytes and packet.endswith(b"\n\n") and b"\r" not in packet:
+            return self._whole(packet)
         if self._after_cr and packet.startswith(b"\n"):  # a CRLF that two packets share
             packet = packet[1:]
             self._after_cr = False
@@ -35,6 +37,16 @@ class EventSplitter:
         lines = (self._line + packet).splitlines()  # of bytes: at LF, CR and CRLF, and nowhere else
         self._line = b"" if packet.endswith((b"\n", b"\r")) else lines.pop()
         return [data for line in lines if (data := self._take(line)) is not None]
+
+    def _whole(self, packet: bytes) -> list[bytes]:
+        """As servers send them: whole events with LF alone. Most have one line of data, which is taken at once."""
+        found: list[bytes] = []
+        for block in packet[:-2].split(b"\n\n"):
+            if block.startswith(b"data: ") and b"\n" not in block:
+                found.append(block[6:])
+            else:
+                found += [data for line in (*block.split(b"\n"), b"") if (data := self._take(line)) is not None]
+        return found
 
     def close(self) -> list[bytes]:
         """The stream has ended as it should: return the data of an event that lacks its blank line."""

@@ -1,0 +1,219 @@
+"""The stub server: ``python -m workbench.meter.server [STEADY]``. It prints its port and ends when stdin closes.
+
+Each packet goes to the socket in one call, and CLOCK_MONOTONIC is read before and after it: the truth lies between.
+A request named ``script/NAME/...`` is played that script, ``steady/COUNT/PERIOD_MS/...`` and
+``lockstep/COUNT/PERIOD_MS/...`` single tokens (the latter on a beat that all streams share, as an engine's steps are),
+``flood/COUNT/...`` as fast as the client takes them. Any other request is a stranger's: it gets ``max_tokens`` tokens,
+``STEADY`` ms apart (20).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import heapq
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from itertools import count as counter
+from typing import Any
+
+from aiohttp import web
+
+from workbench.meter.scripts import DONE, SCRIPTS, Packet, Script, closing, event, steady, steady_chat
+
+_FLOOD_EVENTS = 50  # handed over at once: about 10 KB
+_FLOOD_BYTES = 1 << 18  # that wait for a client which does not keep up
+_MAX_BODY = 1 << 28
+
+
+class Stream:
+    """One stream that is being played."""
+
+    def __init__(self, transport: asyncio.Transport, packets: Iterator[Packet], record: dict[str, Any]) -> None:
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport, self._packets, self._record = transport, packets, record
+        self.due = 0.0
+        self._next: Packet | None = None
+
+    def ready(self) -> bool:
+        """Make the next packet ready and set when it is due; false at the end."""
+        self._next = next(self._packets, None)
+        if self._next is None or self.over.done():
+            return False
+        self.due += self._next.wait_s
+        return True
+
+    def hand_over(self) -> None:
+        """Give the packet to the socket, and note when."""
+        packet, transport = self._next, self._transport
+        if packet is None or transport.is_closing():
+            return
+        data = chunked(packet.data)
+        before = time.monotonic()
+        transport.write(data)
+        after = time.monotonic()
+        if transport.get_write_buffer_size():  # the socket is full: nobody knows when the rest of it goes
+            self._record["held_up"] += 1
+        for n in packet.tokens:
+            self._record["arrivals"].append((before, after, n))
+
+
+class Pacer:
+    """Hands over each stream's packets when they are due; one timer for all."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Stream]] = []
+        self._order = counter()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, stream: Stream, start: float) -> None:
+        """Begin a stream; its first packet is due its own wait after ``start``."""
+        stream.due = start
+        self._push(stream)
+        self._set()
+
+    def _push(self, stream: Stream) -> None:
+        if stream.ready():
+            heapq.heappush(self._heap, (stream.due, next(self._order), stream))
+        elif not stream.over.done():
+            stream.over.set_result(None)
+
+    def _fire(self) -> None:
+        while self._heap and self._heap[0][0] <= time.monotonic():
+            stream = heapq.heappop(self._heap)[2]
+            stream.hand_over()
+            self._push(stream)
+        self._set()
+
+    def _set(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(self._heap[0][0], self._fire) if self._heap else None
+
+
+class Stub:
+    """The server.
+
+    Args:
+        period_s: between two tokens of a stranger's stream.
+    """
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self._pacer = Pacer()
+        self._told: dict[str, dict[str, Any]] = {}
+        self._strangers = counter()
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        """Play one request."""
+        read = time.monotonic()
+        body = await request.json()
+        name = request.headers.get("X-Request-Id", "")
+        kind = name.partition("/")[0]
+        if kind not in ("script", "steady", "lockstep", "flood"):
+            name, kind = f"stranger/{next(self._strangers)}", "stranger"
+        record = self._told[name] = {"read": read, "arrivals": [], "held_up": 0, "begun": None}
+        script, start = self._script(kind, name, body, read)
+        if isinstance(script, Script) and script.headers_s:
+            await asyncio.sleep(script.headers_s)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        transport = request.transport
+        if transport is None:
+            return response
+        record["begun"] = time.monotonic()
+        if kind == "flood":
+            await self._flood(transport, int(name.split("/")[1]), record)
+        else:
+            packets = iter(script.packets) if isinstance(script, Script) else script
+            stream = Stream(transport, packets, record)
+            self._pacer.add(stream, time.monotonic() if start is None else start)
+            try:
+                await stream.over
+            finally:
+                stream.over.cancel()
+        if isinstance(script, Script) and script.end != "whole":
+            await asyncio.sleep(0.02)  # what was written is read before the end is seen
+            if script.end == "reset":
+                transport.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                )
+                transport.abort()
+            transport.close()
+        return response
+
+    def _script(
+        self, kind: str, name: str, body: dict[str, Any], read: float
+    ) -> tuple[Script | Iterator[Packet], float | None]:
+        parts = name.split("/")
+        if kind == "script":
+            return SCRIPTS[parts[1]], None
+        if kind == "flood":
+            return iter(()), None
+        if kind == "stranger":
+            usage = bool((body.get("stream_options") or {}).get("continuous_usage_stats"))
+            tokens = int(body.get("max_tokens") or body.get("max_completion_tokens") or 16)
+            if "messages" in body:
+                return steady_chat(tokens, self._period_s), None
+            return steady(tokens, self._period_s, usage), None
+        period_s = float(parts[2]) / 1000
+        beat = read - read % period_s if kind == "lockstep" else read
+        return steady(int(parts[1]), period_s), beat + period_s
+
+    async def _flood(self, transport: asyncio.Transport, count: int, record: dict[str, Any]) -> None:
+        one = chunked(event())
+        sent = 0
+        while sent < count and not transport.is_closing():
+            n = min(_FLOOD_EVENTS, count - sent)
+            transport.write(one * n)
+            sent += n
+            await asyncio.sleep(0)
+            while transport.get_write_buffer_size() > _FLOOD_BYTES:
+                await asyncio.sleep(0.001)
+        transport.write(chunked(event("", finish="length") + closing(count) + DONE))
+        record["flooded"] = sent
+
+    async def tell(self, _request: web.Request) -> web.Response:
+        """The truth so far."""
+        return web.json_response(self._told)
+
+    async def models(self, _request: web.Request) -> web.Response:
+        """What other clients ask first."""
+        return web.json_response({"object": "list", "data": [{"id": "stub", "object": "model"}]})
+
+
+def chunked(data: bytes) -> bytes:
+    """Bytes as one chunk of an HTTP body (RFC 9112, section 7.1)."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+async def serve(period_s: float) -> None:
+    """Serve until stdin closes."""
+    stub, app = Stub(period_s), web.Application(client_max_size=_MAX_BODY)
+    for path in ("/v1/completions", "/v1/chat/completions"):
+        app.router.add_post(path, stub.complete)
+    app.router.add_get("/v1/models", stub.models)
+    app.router.add_get("/health", lambda _: _ok())
+    app.router.add_get("/truth", stub.tell)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()
+    gc.freeze()
+    gc.set_threshold(100_000)  # a collection would hold packets up
+    sys.stdout.write(f"{runner.addresses[0][1]}\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.read)
+
+
+async def _ok() -> web.Response:
+    return web.Response(text="ok")
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(float(sys.argv[1]) / 1000 if len(sys.argv) > 1 else 0.02))
