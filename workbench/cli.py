@@ -37,6 +37,11 @@ VERBS = {
         "play_verbs",
         "Play the same workload under each policy on one engine, and compare them class by class.",
     ),
+    "compare": (
+        "cli_compare",
+        "compare_verb",
+        "Compare two settings: A/B/A/B on one engine by chance, the same workload in each pair, with intervals.",
+    ),
     "runs": ("cli_house", "house", "List, show and delete recorded runs."),
     "doctor": (
         "cli_house",
@@ -53,6 +58,16 @@ VERBS = {
         "cli_plan",
         "plan_verb",
         "Find the most requests/s that meet the SLO on GPUs you lack, by simulation; takes about a minute.",
+    ),
+    "report": (
+        "cli_report",
+        "report_verbs",
+        "Write one HTML file about recorded runs that needs no network; two runs are compared, with intervals.",
+    ),
+    "notebook": (
+        "cli_report",
+        "report_verbs",
+        "Execute a notebook without a browser, and export it with its charts; without --html or --pdf as a notebook.",
     ),
     "calibrate": (
         "cli_simulator",

@@ -1,0 +1,130 @@
+"""What may be said of two settings: one is better, no difference was shown, or more rounds are needed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from scipy import stats
+
+from workbench.tune.compare.bootstrap import Estimate
+from workbench.tune.compare.spending import FIRST_LOOK
+from workbench.tune.goal import Objective
+
+Kind = Literal["A better", "B better", "no difference shown", "needs more rounds"]
+
+EQUIVALENCE = 0.05  # chance that a difference as large as was asked for is taken for none, at one look
+_POWER = 0.8  # with which the rounds that are still needed find such a difference
+_MOST = 10_000
+_FACTOR = 2.0  # from here on ratios are easier to read than per cent
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said by the primary measure.
+
+    Attributes:
+        kind: which of the four.
+        words: in a sentence, with the size of the difference or its bounds.
+        more: rounds that are still needed, about; None where none are, or nobody can tell.
+    """
+
+    kind: Kind
+    words: str
+    more: int | None = None
+
+    @property
+    def clear(self) -> bool:
+        """Whether further rounds would tell nothing that was asked for."""
+        return self.kind != "needs more rounds"
+
+
+def decide(
+    estimate: Estimate | None, primary: Objective, resolve: float, done: int, first: int = FIRST_LOOK
+) -> Verdict:
+    """The verdict on what was measured so far.
+
+    A difference is shown where the interval leaves out 1; its level is that of the look. That there is none to speak
+    of, is said where two one-sided tests at 5 % exclude a difference of ``resolve`` in either direction (Schuirmann
+    1987, J. Pharmacokinet. Biopharm. 15); stopping for that reason makes no false difference more likely.
+
+    Args:
+        estimate: the primary measure of A over that of B; None where no two rounds have it.
+        primary: the measure.
+        resolve: least difference worth knowing, such as 0.05.
+        done: rounds that were played.
+        first: rounds before the first look.
+    """
+    if estimate is None or estimate.pairs < first:
+        more = max(1, first - (done if estimate is None else estimate.pairs))
+        return Verdict("needs more rounds", f"needs {_rounds(more)} before anything can be said", more)
+    said = f"{estimate.pairs} rounds, {100 * estimate.level:.4g} % interval"
+    if estimate.differs:
+        a_better = (estimate.ratio > 1) == (primary.direction == "maximize")
+        better, shown = ("A", estimate) if a_better else ("B", estimate.inverse)
+        return Verdict(f"{better} better", f"{better} better by {size(shown, primary)} ({said})")  # type: ignore[arg-type]
+    reach = one_sided(estimate)
+    if reach[1] < 1 + resolve and 1 / reach[0] < 1 + resolve:
+        span = f"{primary.words} of A {_change(reach[0])} to {_change(reach[1])} beside B's"
+        said = f"{estimate.pairs} rounds, {100 * (1 - 2 * EQUIVALENCE):g} % interval"
+        words = f"no difference shown: {span} ({said}); one of {100 * resolve:g} % is ruled out"
+        return Verdict("no difference shown", words)
+    span = f"{primary.words} of A {_change(estimate.low)} to {_change(estimate.high)} beside B's"
+    more = max(1, needed(estimate.spread, resolve) - estimate.pairs)
+    words = (
+        f"needs {'many' if more >= _MOST - estimate.pairs else f'about {more}'} more rounds to tell a difference of "
+        f"{100 * resolve:g} %: so far {span} ({said}), and a round varies by {100 * math.expm1(estimate.spread):.2g} %"
+    )
+    return Verdict("needs more rounds", words, more)
+
+
+def one_sided(estimate: Estimate) -> tuple[float, float]:
+    """The ratios that two one-sided tests at 5 % exclude nothing between: a 90 % interval."""
+    freedom = max(1.0, estimate.pairs / estimate.block - 1)
+    half = float(stats.t.ppf(1 - EQUIVALENCE, freedom)) * estimate.se
+    return math.exp(estimate.log - half), math.exp(estimate.log + half)
+
+
+def needed(spread: float, resolve: float, alpha: float = 0.05) -> int:
+    """Rounds that find a difference of ``resolve`` four times of five, by Student's t (its noncentral distribution).
+
+    Args:
+        spread: standard deviation of a pair's log ratio.
+        resolve: the difference, such as 0.05.
+        alpha: chance that a difference is found where there is none.
+    """
+    wanted = math.log1p(resolve)
+    low, high = FIRST_LOOK, _MOST
+    while low < high:
+        n = (low + high) // 2
+        bound = stats.t.ppf(1 - alpha / 2, n - 1)
+        if stats.nct.sf(bound, n - 1, wanted * math.sqrt(n) / max(spread, 1e-6)) >= _POWER:
+            high = n
+        else:
+            low = n + 1
+    return low
+
+
+def size(estimate: Estimate, measure: Objective) -> str:
+    """How much better the first of a ratio is: "12 % ± 3 % (gap P99 lower)", or a factor where that is easier to read.
+
+    Args:
+        estimate: the better one's figure over the other's.
+        measure: of the figure.
+    """
+    lower = measure.direction == "minimize"
+    ratio, low, high = estimate.ratio, estimate.low, estimate.high
+    which = f"{measure.words} {'lower' if lower else 'higher'}"
+    times, ends = (1 / ratio, (1 / high, 1 / low)) if lower else (ratio, (low, high))
+    if times >= _FACTOR:
+        return f"a factor of {times:.3g} ({ends[0]:.3g} to {ends[1]:.3g}; {which})"
+    return f"{100 * abs(ratio - 1):.1f} % ± {100 * (high - low) / 2:.1f} % ({which})"
+
+
+def _change(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %" if ratio < 1000 else "any amount"
+
+
+def _rounds(n: int) -> str:
+    return f"{n} more round{'' if n == 1 else 's'}"
