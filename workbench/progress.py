@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.simulate.banded import Told
+
+if TYPE_CHECKING:
+    from workbench.tune.tune import Now
 
 
 def start(bench: Workbench) -> None:
@@ -49,3 +53,18 @@ def plays(what: str = "simulation") -> Iterator[Told]:
         yield told
         bar.set_postfix_str("", refresh=False)
         bar.update((bar.total or 0) - bar.n)
+
+
+@contextmanager
+def tuning() -> Iterator[Callable[[Now], None]]:
+    """Gives what to tell of a study, as :class:`workbench.tune.tune.Tune` does: its stages one after the other."""
+    with tqdm(total=None, desc="study", unit=" plays", file=sys.stdout) as bar:
+
+        def told(now: Now) -> None:
+            if bar.desc != f"{now.stage}: ":
+                bar.reset(now.most or None)
+                bar.set_description(now.stage, refresh=False)
+            bar.set_postfix_str(now.what, refresh=False)
+            bar.update(now.done - bar.n)
+
+        yield told

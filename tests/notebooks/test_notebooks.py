@@ -21,7 +21,7 @@ VERDICTS = {
     "07_hardware_you_lack": ["C14", "C16"],
 }
 # Where the numbers of a notebook come from: what stands on each of its charts.
-ORIGINS = {"07_hardware_you_lack": "simulated · roofline, uncalibrated"}
+ORIGINS = dict.fromkeys(("07_hardware_you_lack", "08_tune"), "simulated · roofline, uncalibrated")
 _DRAWS = re.compile(r"(?<!import )\b\w+_(chart|scatter)\(")
 _VERDICT = re.compile(r"(C\d+) (holds in part|holds|does not hold here): .*\d.* \[.+\]")
 

@@ -11,6 +11,8 @@
     band_chart      figures with their bands, beside what is said of them and the physical floor
     largest_step_chart  the largest step that fits into memory, by budget
     policy_chart    gaps and waits of several policies on one scale; policy_table has the figures
+    slo_chart       what a study reached by budget and chunk cap; study_chart has it trial by trial, front_chart TTFT
+                    against gap against throughput, importance_chart what mattered
     plan_chart      capacity over budget and chunk cap; capacity_chart has policies, plan_table the figures
 
 All take a :class:`Look` for size, theme and shared axes, and say on themselves where their numbers come from. Each of
@@ -35,6 +37,9 @@ from workbench.ui.charts.scales import decades
 from workbench.ui.charts.scatter import memory_scatter
 from workbench.ui.charts.steps import step_chart
 from workbench.ui.charts.theme import DARK, LIGHT, PAGE, Look, Palette, css_variables
+from workbench.ui.charts.tuning import slo_chart
+from workbench.ui.charts.tuning_front import front_chart, importance_chart
+from workbench.ui.charts.tuning_progress import study_chart
 from workbench.ui.charts.waits import policy_waits
 
 __all__ = [
@@ -49,9 +54,11 @@ __all__ = [
     "css_variables",
     "decades",
     "decimate",
+    "front_chart",
     "gap_chart",
     "gap_domain",
     "history_chart",
+    "importance_chart",
     "largest_step_chart",
     "long_prefills",
     "memory_chart",
@@ -65,5 +72,7 @@ __all__ = [
     "policy_waits",
     "queue_chart",
     "run_span",
+    "slo_chart",
     "step_chart",
+    "study_chart",
 ]

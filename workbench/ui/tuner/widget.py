@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
@@ -25,20 +26,21 @@ class Tuner(widgets.Box):
 
     Args:
         bench: whose engine plays; while it plays something else, as from the panel beside it, no study can begin.
+        runs: folder of the runs and of the studies; by default ``WORKBENCH_RUNS`` or ``runs``.
         **start_up: without one, start-up fields that go before the scenario's, such as ``engine="simulated"``.
 
     Raises:
         InputError: a start-up field is given beside a workbench, which has its own.
     """
 
-    def __init__(self, bench: Workbench | None = None, **start_up: Any) -> None:
+    def __init__(self, bench: Workbench | None = None, *, runs: Path | None = None, **start_up: Any) -> None:
         global _shown
         if bench is not None and start_up:
             raise InputError("start-up fields", ", ".join(start_up), "none beside a workbench", "use wb.configure(...)")
         before, _shown = _shown, self
         if before is not None:
             before.close()
-        self.form = TuneForm(bench, start_up)
+        self.form = TuneForm(bench, start_up, runs)
         self._bench = bench
         self._actions = Actions(lambda error: self.form.tell(in_words(error)), self._fit)
         self._closed = threading.Event()
@@ -53,6 +55,8 @@ class Tuner(widgets.Box):
 
     def close(self) -> None:
         """Stop what goes on, and take it off the page."""
+        if not hasattr(self, "_widget"):  # it was refused, and Python gives it up
+            return
         self._closed.set()
         self.form.stop()
         for widget in (self._widget, self.layout):
