@@ -54,6 +54,26 @@ VERBS = {
         "Hold the client against streams whose token times are known; exit code 1: do not trust it here.",
     ),
     "reap": ("cli_house", "house", "End engines that outlived their workbench; engines in use are left alone."),
+    "tune": (
+        "cli_tune",
+        "tune_verb",
+        "Find the best setting under hard limits on gaps and TTFT, and confirm it on fresh seeds.",
+    ),
+    "attach": (
+        "cli_attach",
+        "attach_verb",
+        "Play a scenario on a running OpenAI-compatible server that we did not start, and record it.",
+    ),
+    "export": (
+        "cli_exchange",
+        "exchange_verbs",
+        "Write a run as a Perfetto (Chrome) trace, or its tables as CSV or Parquet.",
+    ),
+    "import": (
+        "cli_exchange",
+        "exchange_verbs",
+        "Record another tool's result file as a run, with what it holds; compare it with a run of ours.",
+    ),
     "plan": (
         "cli_plan",
         "plan_verb",

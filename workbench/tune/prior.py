@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,9 +76,14 @@ class Prior:
         found = [self._predict(one, known) for one in self.results]
         return sorted(found, key=self._rank)
 
-    def suggest(self, measured: Sequence[Result], best: Result | None) -> Point | None:
-        """The most promising point that was not tried; None when none is likely to be better than the best so far."""
-        tried = {one.point.key for one in measured if one.state != "interrupted"}
+    def suggest(self, measured: Sequence[Result], best: Result | None, tried: Container[str]) -> Point | None:
+        """The most promising point that was not tried; None when none is likely to be better than the best so far.
+
+        Args:
+            measured: trials that ended.
+            best: of these.
+            tried: keys of the points that were tried or are being played.
+        """
         for one in self.predicted(measured):
             if one.point.key in tried:
                 continue

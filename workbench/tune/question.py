@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from workbench.config import SLO, EngineConfig
-from workbench.errors import InputError
+from workbench.attached_config import AttachedConfig
+from workbench.config import SLO, EngineConfig, parse
+from workbench.errors import InputError, ScenarioError
 from workbench.simulated_config import engine_config
 from workbench.tune.confirm import ROUNDS
 from workbench.tune.goal import Goal
 from workbench.tune.samplers import SAMPLERS
+from workbench.tune.sequential import ERROR_RATE, Sequential
 from workbench.tune.space import Space
 from workbench.tune.tuning import Allowance
 from workbench.workload.scenario import Scenario, load_scenario
@@ -31,6 +33,7 @@ class Question:
         seed: of the search and its workloads.
         rounds: fresh plays of the pick and of the runner-up; 0 confirms nothing.
         simulate: whether a simulation says where to begin, where the engine is live and can be simulated.
+        error_rate: of the sequential test that stops hopeless trials; None plays every trial to its end.
     """
 
     scenario: Scenario
@@ -41,6 +44,7 @@ class Question:
     seed: int = 0
     rounds: int = ROUNDS
     simulate: bool = True
+    error_rate: float | None = ERROR_RATE
 
     @classmethod
     def of(
@@ -71,7 +75,7 @@ class Question:
             restart: values to try by start-up field; each takes an engine start.
             seed: by default the scenario's.
             allowance: how much may be spent.
-            **more: sampler, rounds, simulate.
+            **more: sampler, rounds, simulate, error_rate.
 
         Raises:
             InputError: something is wrong or does not fit together.
@@ -81,13 +85,38 @@ class Question:
             config = engine_config({**scenario.engine, **(start_up or {})})
         elif start_up:
             config = config.replace(**start_up)
+        if isinstance(config, AttachedConfig):
+            can = "one that is started here, live or simulated"
+            raise InputError("engine of a study", "attached", can, "somebody else's knobs cannot be turned")
         goal = Goal(tuple(objectives), dict(limits or {}), slo or scenario.slo).check(scenario)
         space = Space.of(scenario, config, goal, given=knobs, restart=restart)
         rounds = more.get("rounds", ROUNDS)
         if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
             raise InputError("rounds", rounds, "a whole number, 0 or more", "0 confirms nothing, 3 is usual")
+        if (rate := more.get("error_rate", ERROR_RATE)) is not None:
+            Sequential(goal, rate)  # it says what is wrong
         seed = scenario.seed if seed is None else seed
         return cls(scenario, goal, space, allowance or Allowance(), seed=seed, **more)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Plain data that a study keeps, to be asked again when it is gone on with."""
+        return {"scenario": self.scenario.model_dump(mode="json", by_alias=True, exclude_none=True)}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any], **more: Any) -> Self:
+        """The question of a study that was kept, see :attr:`workbench.tune.study.Study.facts`.
+
+        Args:
+            facts: of the study.
+            **more: allowance, rounds, simulate, error_rate.
+
+        Raises:
+            InputError: it is not one that can be asked in this version of the workbench.
+        """
+        scenario = parse(Scenario, facts["scenario"], error=ScenarioError)
+        goal, space = Goal.of_dict(facts["goal"]), Space.of_dict(facts["space"])
+        return cls(scenario, goal, space, seed=facts["seed"], sampler=facts["sampler"], **more)
 
     @property
     def settings(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from workbench.config import POLICIES, EngineConfig, parse
 from workbench.errors import EnvelopeError, InputError
+from workbench.simulated_config import engine_config
 from workbench.tune.goal import Goal
 from workbench.tune.trial import Point
 from workbench.workload.scenario import Scenario
@@ -182,7 +183,18 @@ class Space:
             "hot": {name: list(values) for name, values in self.hot.items()},
             "start_up": {name: list(values) for name, values in self.start_up.items()},
             "config": self.config.model_dump(mode="json", exclude={"port"}),
+            "longest": self.longest,
         }
+
+    @classmethod
+    def of_dict(cls, facts: Mapping[str, Any]) -> Self:
+        """Take it from what :meth:`as_dict` gave.
+
+        Raises:
+            InputError: it does not fit together in this version of the workbench.
+        """
+        hot, start_up = ({name: tuple(some) for name, some in facts[part].items()} for part in ("hot", "start_up"))
+        return cls(hot, engine_config(facts["config"]), start_up, facts["longest"])
 
     def _fields(self, start_up: Mapping[str, Any]) -> dict[str, Any]:
         fields = self.config.model_dump() | dict(start_up)

@@ -231,6 +231,11 @@ class Study:
         return best_of(self.results, self.goal)
 
     @property
+    def taken(self) -> frozenset[str]:
+        """Keys of the points that were played or are being played."""
+        return frozenset(self._taken)
+
+    @property
     def engine_s(self) -> float:
         """Seconds that engines were held for all its trials."""
         return sum(one.engine_s for one in self.results)

@@ -56,6 +56,7 @@ class Tune:
         runs: folder of the runs, and of the studies.
         storage: of the study; by default SQLite in the folder of the runs.
         name: of the study; by default the scenario's with the time.
+        study: one to go on with, in place of a new one.
         tell: told of every play as it begins and ends, in the thread of :meth:`run`.
         began: told of each run of a trial as it begins.
     """
@@ -68,15 +69,17 @@ class Tune:
         runs: Path | None = None,
         storage: str | None = None,
         name: str | None = None,
+        study: Study | None = None,
         tell: Callable[[Now], None] = lambda _: None,
         began: Callable[[Asked, Run], None] | None = None,
     ) -> None:
         self.question, self.confirmation = question, None
-        self.name = name or f"{question.scenario.name}-{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+        fresh = f"{question.scenario.name}-{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+        self.name = study.name if study is not None else name or fresh
         self.why = ""
         self._tell, self._runs, self._storage = tell, runs, storage
         self._stopping = threading.Event()
-        self._study: Study | None = None
+        self._study = study
         self._tuning: Tuning | None = None
         self._player = EnginePlayer(
             question.scenario,
@@ -134,13 +137,15 @@ class Tune:
         asked = self.question
         with ExitStack() as at_the_end:
             at_the_end.callback(self._player.close)
-            self._study = study = Study.create(
-                self.name, asked.goal, asked.space, seed=asked.seed, sampler=asked.sampler,
-                storage=self._storage, root=self._runs, facts={"scenario": asked.scenario.model_dump(mode="json")},
-            )  # fmt: skip
+            study = self._study
+            if study is None:
+                self._study = study = Study.create(
+                    self.name, asked.goal, asked.space, seed=asked.seed, sampler=asked.sampler,
+                    storage=self._storage, root=self._runs, facts=asked.facts,
+                )  # fmt: skip
             at_the_end.callback(study.close)
             prior = self._simulated() if asked.simulate else None
-            self._tuning = Tuning(study, self._player, asked.allowance, prior, tell=self._of_search)
+            self._tuning = Tuning(study, self._player, asked.allowance, prior, asked.error_rate, tell=self._of_search)
             if self.stopped:
                 return self.answer
             self._tuning.run()

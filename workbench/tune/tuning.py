@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, cast
 
 from workbench.errors import InputError
 from workbench.tail import Batch
@@ -22,6 +22,7 @@ from workbench.tune.trial import Asked, Player, Point, Result, Stop, Watch
 from workbench.workload.request import Workload
 
 _GAIN = 0.01  # share by which a trial must be better to count as progress
+_LOOK_S = 0.5
 _LEAST_GROUP = 2  # trials that an engine start must serve
 
 
@@ -82,7 +83,7 @@ class Tuning:
 
     Attributes:
         study: keeps the trials.
-        player: plays them; it is not closed.
+        player: plays them, one at a time or, where it has ``submit`` and ``results``, several; it is not closed.
         allowance: how much may be spent.
         prior: what a simulation says; None is nothing.
         error_rate: of the sequential test; None plays every trial to its end.
@@ -152,50 +153,64 @@ class Tuning:
         return [made] if made is not None else []
 
     def _search(self, fields: Mapping[str, Any], upto: int, suggestions: list[Point]) -> str:
-        """Trials with these start-up fields; returns why they ended."""
-        idle = 0
-        while True:
-            if self.stopping:
-                return "stopped"
-            if self._done >= upto:
-                return f"{self._done} trials were played"
-            if (spent := self._spent()) is not None:
-                return spent
-            point = suggestions.pop(0) if suggestions else None
-            if point is None and self.prior is not None and not fields:
-                point = self.prior.suggest(self.study.results, self.study.best)
-            foretold = point is not None
-            if not foretold and idle >= self._patience:
-                return f"no progress in {idle} trials"
-            asked = self.study.ask(fields, point)
-            if asked is None:
-                return "every setting was played"
-            before = self.study.best
-            result = self._play(asked)
-            if result.state == "interrupted" and self._stopping.is_set():
-                return "stopped"
-            idle = 0 if self._is_progress(before) else idle + (not foretold)
+        """Trials with these start-up fields, as many at a time as the player plays; returns why they ended."""
+        idle, why, flying = 0, "", dict[int, tuple[Asked, bool]]()
+        workers = self._workers()
+        try:
+            while True:
+                while not why and len(flying) < workers.workers:
+                    asked, foretold, why = self._next(fields, upto - len(flying), suggestions, idle)
+                    if asked is not None:
+                        flying[asked.number] = asked, foretold
+                        self.tell(self._progress("begins", asked, None))
+                        workers.submit(asked, beat=self._beat)
+                if not flying or self.stopping:
+                    return why or "stopped"
+                for result in workers.results(_LOOK_S):
+                    asked, foretold = flying.pop(result.number)
+                    before = self.study.best
+                    self.study.tell(result)
+                    self.tell(self._progress("ended", asked, result))
+                    idle = 0 if self._is_progress(before) else idle + (not foretold)
+                if self._stopping.is_set():
+                    why = "stopped"
+        finally:
+            for asked, _ in flying.values():
+                why = "the search was interrupted"
+                self.study.tell(Result(asked.number, asked.point, asked.seed, "interrupted", error=why))
+
+    def _next(
+        self, fields: Mapping[str, Any], upto: int, suggestions: list[Point], idle: int
+    ) -> tuple[Asked | None, bool, str]:
+        """The next trial, whether it was suggested by something else than the sampler, and why there is none."""
+        why = "stopped" if self.stopping else f"{upto} trials were played" if self._done >= upto else self._spent()
+        if why:
+            return None, False, why
+        point = suggestions.pop(0) if suggestions else None
+        if point is None and self.prior is not None and not fields:
+            point = self.prior.suggest(self.study.results, self.study.best, self.study.taken)
+        if point is None and idle >= self._patience:
+            return None, False, f"no progress in {idle} trials"
+        asked = self.study.ask(fields, point)
+        return asked, point is not None, "" if asked is not None else "every setting was played"
+
+    def _workers(self) -> _Workers:
+        if hasattr(self.player, "submit"):
+            return cast(_Workers, self.player)
+        return _OneAtATime(self.player, self._watch)
+
+    @property
+    def _beat(self) -> float | None:
+        """A goodput that a trial must be able to reach."""
+        best = self.study.best
+        return best.objectives[0] if best is not None and self.goal.objectives == ("goodput",) else None
 
     @property
     def _patience(self) -> int:
         """A simulation that says there is nothing better is half of a reason to end."""
         return self.allowance.patience if self.prior is None else max(self.allowance.patience // 4, 1)
 
-    def _play(self, asked: Asked) -> Result:
-        self.tell(self._progress("begins", asked, None))
-        try:
-            result = self.player.play(asked, self._watch())
-        except BaseException:
-            why = "the search was interrupted"
-            self.study.tell(Result(asked.number, asked.point, asked.seed, "interrupted", error=why))
-            raise
-        self.study.tell(result)
-        self.tell(self._progress("ended", asked, result))
-        return result
-
-    def _watch(self) -> Watch:
-        best = self.study.best
-        beat = best.objectives[0] if best is not None and self.goal.objectives == ("goodput",) else None
+    def _watch(self, beat: float | None) -> Watch:
         test = None if self.error_rate is None else Sequential(self.goal, self.error_rate, beat)
         return _Watched(test, self._stopping)
 
@@ -208,8 +223,8 @@ class Tuning:
         gain = abs(now.objectives[0] - before.objectives[0])
         return now is not before and gain > _GAIN * abs(before.objectives[0])
 
-    def _spent(self) -> str | None:
-        """What of the allowance is spent, in words."""
+    def _spent(self) -> str:
+        """What of the allowance is spent, in words; empty where there is some left."""
         allowed = self.allowance
         if self._done >= allowed.trials:
             return f"{self._done} trials were played"
@@ -220,7 +235,7 @@ class Tuning:
                 return f"{self.study.engine_s:.0f} of {allowed.engine_s:g} engine-seconds are spent"
         if allowed.minutes is not None and time.monotonic() - self._begun > allowed.minutes * 60:
             return f"{allowed.minutes:g} minutes are over"
-        return None
+        return ""
 
     @property
     def _done(self) -> int:
@@ -229,6 +244,32 @@ class Tuning:
     def _progress(self, what: str, asked: Asked | None, result: Result | None, why: str = "") -> Progress:
         study = self.study
         return Progress(what, asked, result, self._done, self.allowance.trials, study.engine_s, study.best, why)
+
+
+class _Workers(Protocol):
+    """What plays several trials at a time, such as :class:`workbench.tune.ray_player.RayPlayer`."""
+
+    workers: int
+
+    def submit(self, asked: Asked, *, beat: float | None = None) -> None: ...
+
+    def results(self, timeout_s: float | None = None) -> list[Result]: ...
+
+
+class _OneAtATime:
+    """A player as workers of which there is one: it plays while it is asked."""
+
+    workers = 1
+
+    def __init__(self, player: Player, watch: Callable[[float | None], Watch]) -> None:
+        self._player, self._watch, self._back = player, watch, list[Result]()
+
+    def submit(self, asked: Asked, *, beat: float | None = None) -> None:
+        self._back.append(self._player.play(asked, self._watch(beat)))
+
+    def results(self, timeout_s: float | None = None) -> list[Result]:  # noqa: ARG002  they are there
+        back, self._back = self._back, []
+        return back
 
 
 class _Watched:

@@ -1,0 +1,229 @@
+"""``workbench tune``: the best setting under hard limits, with its evidence and the command to paste."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from workbench import console
+from workbench.cli_options import (
+    POLICY_HELP,
+    JsonFlag,
+    KnobValues,
+    RunsRoot,
+    Seed,
+    StartUp,
+    start_up_fields,
+)
+from workbench.errors import InputError
+from workbench.knob_options import knob_values
+from workbench.tune.goal import OBJECTIVES, Goal
+from workbench.tune.question import Question
+from workbench.tune.samplers import SAMPLERS
+from workbench.tune.sequential import ERROR_RATE
+from workbench.tune.space import RESTART, Space
+from workbench.tune.storage import shown
+from workbench.tune.study import Study
+from workbench.tune.trial import Result
+from workbench.tune.tune import Now, Tune
+from workbench.tune.tuning import Allowance
+
+tune_verb = typer.Typer()
+
+_LIMIT_HELP = "Hard limit, such as gap_p99_ms=200, gap_max_ms=500 or ttft_p99_s.CLASS=1.5; may be given several times."
+
+
+@tune_verb.command("tune")
+def tune_command(
+    scenario: Annotated[
+        str | None, typer.Argument(help="A scenario's name (data/scenarios) or a YAML file; none with --resume.")
+    ] = None,
+    objective: Annotated[
+        str, typer.Option(help=f"What to make best: {', '.join(OBJECTIVES)}; several with commas for a Pareto front.")
+    ] = "goodput",
+    limit: Annotated[list[str] | None, typer.Option(help=_LIMIT_HELP)] = None,
+    trials: Annotated[int, typer.Option(help="Trials at most, with those of an earlier session.", min=1)] = 40,
+    engine_seconds: Annotated[float | None, typer.Option(help="Seconds that trials may hold engines for.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Minutes that the search may take.")] = None,
+    patience: Annotated[int, typer.Option(help="Trials in a row without progress that end it.", min=1)] = 8,
+    budget: Annotated[str | None, typer.Option(help="Budgets to try; by default powers of two.")] = None,
+    chunk: Annotated[str | None, typer.Option(help="Chunk caps to try; 0 is off.")] = None,
+    max_running: Annotated[str | None, typer.Option(help="Running caps to try.")] = None,
+    policy: Annotated[str | None, typer.Option(help=f"Policies to try: {POLICY_HELP}")] = None,
+    knob: KnobValues = None,
+    restart: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Start-up field to try, such as max_num_seqs=16,32; one of {', '.join(RESTART)}."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Fresh plays of the pick and the runner-up; 0 confirms nothing.")] = 3,
+    sampler: Annotated[str, typer.Option(help=f"One of {', '.join(SAMPLERS)}; gp needs torch.")] = SAMPLERS[0],
+    error_rate: Annotated[
+        float, typer.Option(help="Share of trials within their limits that may be stopped early; 0: what is certain.")
+    ] = ERROR_RATE,
+    simulate: Annotated[
+        bool, typer.Option("--simulate/--no-simulate", help="Let a calibrated simulation say where to begin.")
+    ] = True,
+    name: Annotated[str | None, typer.Option(help="Of the study; by default the scenario's with the time.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Go on with the study of this name, also after a kill.")] = None,
+    storage: Annotated[
+        str | None, typer.Option(help="Optuna storage URL; by default SQLite in the folder of the runs.")
+    ] = None,
+    seed: Seed = None,
+    runs: RunsRoot = None,
+    start_up: StartUp = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the best setting under hard limits on gaps and TTFT, and confirm it on fresh seeds."""
+    allowance = Allowance(trials, engine_seconds, minutes, patience)
+    more: dict[str, Any] = {"rounds": rounds, "error_rate": error_rate, "simulate": simulate, "allowance": allowance}
+    question = None
+    tried = knob_values(knob, {"budget": budget, "chunk": chunk, "max_running": max_running, "policy": policy})
+    if scenario is not None:
+        question = Question.of(
+            scenario,
+            start_up=start_up_fields(start_up),
+            objectives=tuple(one.strip() for one in objective.split(",")),
+            limits=limits_of(limit),
+            knobs=tried,
+            restart=restarts_of(restart),
+            seed=seed,
+            sampler=sampler,
+            **more,
+        )
+    elif resume is None:
+        raise InputError("SCENARIO", "nothing", "a scenario, or --resume with a study's name", "name one")
+    elif limit or tried or restart or start_up or seed is not None:
+        given = "options of a new study"
+        raise InputError("--resume", given, "what the study began with", "leave them out, or begin a new study")
+    study = None
+    if resume is not None:
+        same = {} if question is None else _of_new(question)
+        study = Study.resume(resume, lambda facts: Space.of_dict(facts["space"]), storage=storage, root=runs, **same)
+        question = Question.of_facts(study.facts, **more)
+    if question is None:
+        return
+    with console.bars() as progress:
+        tune = Tune(question, runs=runs, storage=storage, name=name, study=study, tell=_teller(progress))
+        console.err.print(_begins(tune, question, storage), highlight=False, soft_wrap=True)
+        try:
+            tune.run()
+        finally:  # an interruption shows what there is
+            progress.stop()
+            if tune.results:
+                _show(tune, question.goal, as_json)
+    nothing = tune.answer.nothing
+    if nothing is not None:
+        asked = ", ".join(f"{one}={value:g}" for one, value in question.goal.limits.items()) or "no failed requests"
+        raise InputError(
+            "limits", asked, f"limits that a setting can meet: {nothing.words}", "allow more, or widen the space"
+        )
+
+
+def limits_of(texts: Sequence[str] | None) -> dict[str, float]:
+    """Limits from ``name=value`` texts.
+
+    Raises:
+        InputError: one is not of that form, or is given twice.
+    """
+    limits: dict[str, float] = {}
+    for text in texts or ():
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not sign or not name or not value:
+            raise InputError("--limit", text, "name=value", "write it like --limit gap_p99_ms=200")
+        if name in limits:
+            raise InputError(f"--limit {name}", f"{limits[name]:g} and {value}", "each limit once", "leave one out")
+        try:
+            limits[name] = float(value)
+        except ValueError:
+            raise InputError(f"--limit {name}", value, "a number", "write it like --limit gap_p99_ms=200") from None
+    return limits
+
+
+def restarts_of(texts: Sequence[str] | None) -> dict[str, list[Any]]:
+    """Values of start-up fields from ``name=a,b`` texts.
+
+    Raises:
+        ConfigError: one is not of that form.
+    """
+    fields: dict[str, list[Any]] = {}
+    for text in texts or ():
+        name, _, values = text.partition("=")
+        fields[name.strip()] = [
+            value for one in values.split(",") for value in start_up_fields([f"{name}={one.strip()}"]).values()
+        ]
+    return fields
+
+
+def _of_new(question: Question) -> dict[str, Any]:
+    """What must be as the study has it, where a scenario is named beside --resume."""
+    return {"goal": question.goal.as_dict(), "space": question.space.as_dict(), **question.facts}
+
+
+def _begins(tune: Tune, question: Question, storage: str | None) -> str:
+    again = f"workbench tune --resume {tune.name}" + (f" --storage {shown(storage)}" if storage else "")
+    return f"study {tune.name}: {question.goal.words}; {question.settings:,} settings. To go on with it: {again}"
+
+
+def _teller(progress: Bars) -> Any:
+    tasks: dict[str, Any] = {}
+
+    def tell(now: Now) -> None:
+        if now.stage == "over":
+            return
+        if now.stage not in tasks:
+            tasks[now.stage] = progress.add_task(now.stage, total=now.most or None, note="")
+        progress.update(tasks[now.stage], total=now.most or None, completed=now.done, note=now.what)
+
+    return tell
+
+
+def _show(tune: Tune, goal: Goal, as_json: bool) -> None:
+    answer, emitted = tune.answer, tune.emitted
+    if as_json:
+        shown_ = {"study": tune.name, "why": tune.why, **answer.as_dict()}
+        shown_["results"] = [one.as_dict() for one in tune.results]
+        shown_["commands"] = emitted.as_dict() if emitted is not None else None
+        typer.echo(json.dumps(shown_, indent=2))
+        return
+    console.out.print(trials_table(tune.results, goal, f"{tune.question.scenario.name}, {answer.label}"))
+    for line in (*answer.words, f"ended: {tune.why}" if tune.why else "stopped: this is what there was by then"):
+        console.out.print(line, highlight=False, soft_wrap=True)
+    if emitted is not None:
+        typer.echo(emitted.command)
+        if emitted.own_policy:
+            typer.echo(emitted.own_policy)
+
+
+def trials_table(results: Sequence[Result], goal: Goal, title: str) -> Table:
+    """The trials in their order, in 120 columns of text.
+
+    Args:
+        results: of a study.
+        goal: of the study; its objectives and limits are the columns.
+        title: above it; must say where the figures come from.
+    """
+    table = Table(
+        title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
+    )
+    table.add_column("trial", justify="right")
+    table.add_column("setting", overflow="fold")
+    for aim in goal.aims:
+        table.add_column(f"{aim.words}, {aim.unit}", justify="right")
+    for name in goal.limits:
+        table.add_column(f"{name} ≤ {goal.limits[name]:g}", justify="right")
+    table.add_column("engine s", justify="right")
+    table.add_column("")
+    for one in results:
+        reached = (
+            [console.cell(value) for value in one.objectives] if one.state == "complete" else ["n/a"] * len(goal.aims)
+        )
+        measured = [console.cell(one.figures.get(name)) for name in goal.limits]
+        end = "" if one.feasible else "over a limit" if one.state == "complete" else one.state
+        table.add_row(str(one.number), one.point.name, *reached, *measured, f"{one.engine_s:.1f}", end)
+    return table
