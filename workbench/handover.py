@@ -31,16 +31,31 @@ def save(run: RecordedRun, root: Path | None, name: str | None = None) -> Record
 
     title = " ".join((name or f"saved {run.meta.get('scenario') or 'run'}").split())
     folder = new_run_folder(root, title)
-    trace = snapshot(run.folder, folder, title=title)
+    snapshot(run.folder, folder, title=title)
     saved = RecordedRun(folder)
-    write_report(
-        folder / REPORT,
-        [ReportRun(title, trace, {}, saved.slo)],
-        title=title,
-        question=str(trace.meta.get("question") or "What did this load get from this engine?"),
-        reproduce=f"workbench runs show {folder.name}",
-    )
+    write_report(folder / REPORT, [ReportRun.of(saved)], title=title, question=question_of(saved))
     return saved
+
+
+def report(run: RecordedRun, path: Path | None = None) -> Path:
+    """Write a run's report, as far as it is recorded.
+
+    Args:
+        run: going on or ended.
+        path: of the HTML file; by default ``report.html`` in the run's folder.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    from workbench.report.html import write_report  # as above
+
+    named = str(run.meta.get("title") or run.meta.get("scenario") or "run").replace("_", " ")
+    return write_report(path or run.folder / REPORT, [ReportRun.of(run)], title=named, question=question_of(run))
+
+
+def question_of(run: RecordedRun) -> str:
+    """What a run was played to answer."""
+    return str(run.meta.get("question") or "What did this load get from this engine?")
 
 
 def side_by_side(runs: Sequence[RecordedRun]) -> pd.DataFrame:

@@ -122,15 +122,8 @@ def synthetic_trace(
         knobs.append(knobs[0] | {"revision": revision + 1, "sent_s": 2.0, "applied_s": 2.01, "budget": budget // 2})
     if kind == "attached":
         steps, batch, knobs = [], [], []
-    tables = {
-        "requests": table_of("requests", requests),
-        "tokens": table_of("tokens", tokens),
-        "steps": table_of("steps", steps),
-        "batch": table_of("batch", batch),
-        "memory": table_of("memory", []),
-        "client": table_of("client", []),
-        "knobs": table_of("knobs", knobs),
-    }
+    rows = {"requests": requests, "tokens": tokens, "steps": steps, "batch": batch, "knobs": knobs}
+    tables = {name: table_of(name, rows.get(name, [])) for name in TABLES}
     tables["tokens"] = join_engine_stamps(tables["tokens"], tables["batch"], tables["steps"])
     origin = {"live": "live CPU", "simulated": "simulated, uncalibrated", "attached": "attached"}[kind]
     meta = {

@@ -5,12 +5,22 @@ table.py        the comparison table's columns, and how a figure is written
 finding.py      the sentence on top, worked out from the table
 page.py         the sections: charts and tables
 details.py      tables of stalls by cause and of classes
-download.py     the data of a run, column by column
+intervals.py    two runs with the intervals of their ratios
+verdicts.py     which of the articles' claims the runs can judge
+selfcheck.py    how late the client was
+download.py     the data of a run, as far as a page should hold it
+thinning.py     what is kept where that is not all
+ranked.py       percentiles from what is kept
+packed.py       tables as gzipped columns
 svg.py          their static drawings
+reproduce.py    commands that play the runs again
 environment.py  hardware, versions, command, without secrets
 definitions.py  the terms on the page
 html.py         write_report: all of it in one file
 verify.py       verify_report: reopen the file and check it
+pdf.py          the file as PDF, through Chromium
+notebook.py     a notebook executed with parameters
+export.py       and as a page without a network
 
 Import from the modules: html.py draws with Altair, which takes two seconds to import, and the command line waits for it
 only where a report is written.

@@ -69,7 +69,7 @@ def stalls_by_cause(runs: Sequence[ReportRun]) -> tuple[Details | None, str]:
                 rows.append(_cause(run.label, cause, mine, len(stalls)))
     if not rows:
         return None, ""
-    return _details(_CAUSE_COLUMNS, rows, len(runs) > 1), f"Explained: {', '.join(said)}."
+    return as_texts(_CAUSE_COLUMNS, rows, len(runs) > 1), f"Explained: {', '.join(said)}."
 
 
 def _cause(label: str, cause: str, stalls: pd.DataFrame, of: int) -> dict[str, Any]:
@@ -93,11 +93,17 @@ def figures_by_class(runs: Sequence[ReportRun]) -> Details | None:
         return None
     table = table.dropna(axis="columns", how="all")
     columns = tuple(column for column in _CLASS_COLUMNS if column.key in table)
-    return _details(columns, table.to_dict("records"), len(runs) > 1)
+    return as_texts(columns, table.to_dict("records"), len(runs) > 1)
 
 
-def _details(columns: tuple[Column, ...], rows: Sequence[dict[str, Any]], several: bool) -> Details:
-    """The rows as text; with several runs the setting stands first, once for its rows."""
+def as_texts(columns: tuple[Column, ...], rows: Sequence[dict[str, Any]], several: bool) -> Details:
+    """The rows as text.
+
+    Args:
+        columns: of the table.
+        rows: with the name of their run under ``setting``.
+        several: whether there are several runs: then the setting stands first, once for its rows.
+    """
     shown = (Column("setting", "setting"), *columns) if several else columns
     texts: list[list[str | None]] = []
     before = None

@@ -21,18 +21,25 @@ from workbench import __version__
 from workbench.errors import ConfigError, StoreError
 from workbench.redact import redact
 from workbench.report.definitions import definitions
-from workbench.report.download import download_data
+from workbench.report.download import Packed, pack_runs
 from workbench.report.environment import is_long, sections
 from workbench.report.finding import finding
-from workbench.report.page import plan
+from workbench.report.intervals import Compared, intervals
+from workbench.report.packed import pack
+from workbench.report.page import Section, plan
+from workbench.report.reproduce import again, serve_commands
 from workbench.report.run import ReportRun
+from workbench.report.selfcheck import self_check
 from workbench.report.table import COLUMNS, cells
-from workbench.report.verify import verify_report
+from workbench.report.verdicts import verdicts
+from workbench.report.verify import FORMAT, verify_report
 from workbench.store.folder import plain
 from workbench.ui.charts import DARK, LIGHT, css_variables, origin
 from workbench.ui.charts.theme import VEGA_LITE
 
-FORMAT = 1  # of the data inside
+MOST_BYTES = 3_000_000  # of a report: what people can send each other
+_AROUND = 150_000  # bytes beside script, drawings, specs and tables
+_LEAST_DATA = 250_000  # bytes that the tables get in any case
 _STORE_KEYS = {"writer", "rows", "schema", "compacted", "knobs"}  # the store's own bookkeeping
 
 
@@ -45,6 +52,7 @@ def write_report(
     rows: Sequence[Mapping[str, Any]] | None = None,
     environment: Mapping[str, Any] | None = None,
     reproduce: str = "",
+    compared: Compared | None = None,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> Path:
     """Write one self-contained HTML report, check it, and return its path.
@@ -58,7 +66,8 @@ def write_report(
             :data:`workbench.report.table.COLUMNS` and optionally ``engine_pid``; none works it out from the runs.
         environment: hardware, versions, engine command, seed, scenario; none takes the first run's metadata.
             Secrets in it are hidden.
-        reproduce: shell command that makes the report again.
+        reproduce: shell command that makes the report again; empty takes the commands that play the runs again.
+        compared: two runs with the intervals of their ratios, see :mod:`workbench.tune.compare`.
         on_progress: called with (done, total, what) while charts are drawn, which takes some seconds.
 
     Raises:
@@ -79,20 +88,23 @@ def write_report(
 
     charts = [part.draw(tick) for part in planned]
     headline, second, tiles = finding([run.label for run in runs], table, runs[0].slo)
+    figures = [figure for section in charts for figure in section.figures]
+    script, specs = _script(), pack({figure.id: figure.spec for figure in figures})
+    data = pack_runs(runs, _room(script, specs, charts))
     manifest = {
         "format": FORMAT,
-        "charts": [figure.id for section in charts for figure in section.figures],
+        "charts": [figure.id for figure in figures],
         "columns": [column.key for column in COLUMNS],
         "rows": table,
         "runs": [
             {"label": run.label, "slo": run.slo.model_dump(), "summary": plain(run.figures)}
-            | {"data": download_data(run)}
-            for run in runs
+            | {"data": {name: one.as_dict() for name, one in tables.items()}}
+            for run, tables in zip(runs, data, strict=True)
         ],
     }
+    checked, check_note = self_check(runs)
     first = runs[0].trace.meta
     shown = environment if environment is not None else {k: v for k, v in first.items() if k not in _STORE_KEYS}
-    script = _script()
     page = _template().render(
         title=title,
         question=question,
@@ -111,8 +123,15 @@ def write_report(
         is_long=is_long,
         missing=_missing(runs),
         definitions=definitions(),
-        reproduce=redact(reproduce),
+        verdicts=verdicts(runs),
+        intervals=intervals(compared, [run.label for run in runs]),
+        self_check=checked,
+        check_note=check_note,
+        commands=serve_commands(runs),
+        reproduce=redact(reproduce or again(runs)),
+        left_out=_left_out(runs, data),
         manifest=manifest,
+        specs=specs,
         style=Markup(_style()),  # noqa: S704  # ours, not a person's
         script=Markup(script),  # noqa: S704
         policy=_policy(script),
@@ -153,6 +172,22 @@ def _place(path: Path, page: str) -> Path:
         reason = error.strerror or error
         raise StoreError(f"report {path}: {reason}; choose a folder that can be written and has space") from None
     return path
+
+
+def _room(script: str, specs: str, charts: Sequence[Section]) -> int:
+    """Bytes that are left for the tables."""
+    drawn = sum(len(figure.svg.encode()) for section in charts for figure in section.figures)
+    return max(_LEAST_DATA, MOST_BYTES - _AROUND - len(script.encode()) - len(specs) - drawn)
+
+
+def _left_out(runs: Sequence[ReportRun], data: Sequence[Mapping[str, Packed]]) -> list[tuple[str, str, str, str]]:
+    """Tables of which the page does not hold all rows: run, table, rows here, rows in the run."""
+    return [
+        (run.label, name, f"{one.rows:,}", f"{one.of:,}")
+        for run, tables in zip(runs, data, strict=True)
+        for name, one in tables.items()
+        if one.rows < one.of
+    ]
 
 
 def _one_engine(table: Sequence[Mapping[str, Any]]) -> int | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from workbench import metrics
 from workbench.config import SLO, Knobs
 from workbench.metrics.requests import LONG_PROMPT
+from workbench.store.folder import plain
 from workbench.trace import Trace
+
+if TYPE_CHECKING:
+    from workbench.run import RecordedRun
 
 _MIB = 1 << 20
 _OF_A_POLICY = ("policy", "prefill_every", "target_gap_ms", "aging_s")  # the knobs that a policy is made of
@@ -36,6 +40,20 @@ class ReportRun:
     def __post_init__(self) -> None:
         if self.summary is None:
             object.__setattr__(self, "summary", metrics.summary(self.trace, self.slo))
+
+    @classmethod
+    def of(cls, run: RecordedRun, label: str | None = None) -> Self:
+        """A run that is on disk.
+
+        A setting that its scenario switches to after the start counts as the run's knobs.
+
+        Args:
+            run: the run.
+            label: by default its title, its setting or its scenario.
+        """
+        meta = run.meta
+        label = label or str(meta.get("title") or meta.get("setting") or meta.get("scenario") or run.folder.name)
+        return cls(label, run.trace, _planned_knobs(run.trace), run.slo)
 
     @property
     def figures(self) -> Mapping[str, Any]:
@@ -67,6 +85,15 @@ class ReportRun:
             **{key: self.figures.get(key) for key in keys},
             "peak_activation_mib": None if peak is None else peak / _MIB,
         }
+
+
+def _planned_knobs(trace: Trace) -> dict[str, Any]:
+    """The knobs of the one change that a scenario plans, shortly after the start; empty where it is another story."""
+    planned = ((trace.meta.get("workload") or {}).get("scenario") or {}).get("settings_at_s")
+    if not planned or not trace.meta.get("setting") or len(trace.knobs) != 2:
+        return {}
+    last = trace.knobs.sort_values("revision").iloc[-1]
+    return {str(name): plain(last[name]) for name in last.index if name in Knobs.model_fields}
 
 
 def differ_in_policy(runs: Sequence[ReportRun]) -> bool:

@@ -8,13 +8,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from workbench.errors import RunNotFoundError
+from workbench.report.packed import unpack, unpack_table
+from workbench.report.ranked import Ranked
 from workbench.report.run import ReportRun
 from workbench.report.table import COLUMNS
 from workbench.store.folder import plain
@@ -33,6 +34,7 @@ _FETCHING = {
     "manifest",
 }
 _CSS_URL = re.compile(r"url\(\s*['\"]?([^'\")]*)|@import\s+['\"]?([^'\";]*)", re.I)
+FORMAT = 2  # of the data inside
 _GAP_ROUNDING = 0.0006  # ms; the data inside is rounded to a microsecond
 _MIB_ROUNDING = 0.0006
 
@@ -42,7 +44,8 @@ def verify_report(path: Path | str, runs: Sequence[ReportRun] | None = None) -> 
 
     Checked: nothing in the page points outside of it; no script but its own; every chart is there, drawn and with its
     spec; the comparison table's text is what its data say; count, P50, P99 and longest gap, stalls and peak worked
-    out anew from the embedded gaps and steps are those of the embedded summary.
+    out anew from the embedded gaps and steps are those of the embedded summary. Where the gaps were thinned out, their
+    ranks tell the percentiles.
 
     Args:
         path: of the file.
@@ -60,6 +63,8 @@ def verify_report(path: Path | str, runs: Sequence[ReportRun] | None = None) -> 
     report = page.data("report-data")
     if not isinstance(report, dict) or "runs" not in report:
         return [*page.problems, "no data inside: the file is not a report or was cut short"]
+    if report.get("format") != FORMAT:
+        return [*page.problems, f"data of format {report.get('format')}, expected {FORMAT}: written by another version"]
     return [
         *page.problems,
         *_scripts(page),
@@ -68,6 +73,33 @@ def verify_report(path: Path | str, runs: Sequence[ReportRun] | None = None) -> 
         *(problem for run in report["runs"] for problem in _run(run)),
         *(_given(report, runs) if runs is not None else ()),
     ]
+
+
+def summary_of(path: Path | str) -> dict[str, int]:
+    """How many charts and runs a report has, and its size in bytes; zeros for what is no report."""
+    path = Path(path)
+    page = _Page()
+    page.feed(path.read_text(encoding="utf-8", errors="replace"))
+    report = page.data("report-data") or {}
+    return {
+        "charts": len(page.charts),
+        "runs": len(report.get("runs", ())),
+        "bytes": path.stat().st_size,
+    }
+
+
+def outside(text: str) -> list[str]:
+    """What a page would fetch or run, one line each; links that a person may click are no fault.
+
+    Args:
+        text: of a page that is to have no script, such as an exported notebook.
+    """
+    page = _Page()
+    page.feed(text)
+    page.close()
+    links = ("<a href> points outside",)
+    scripts = [f"{len(page.scripts)} scripts in the page, expected none"] if page.scripts else []
+    return [problem for problem in page.problems if not problem.startswith(links)] + scripts
 
 
 class _Page(HTMLParser):
@@ -80,6 +112,7 @@ class _Page(HTMLParser):
         self.policy = ""
         self.charts: dict[str, int] = {}  # id: marks in its static drawing
         self.rows: list[dict[str, str]] = []
+        self.specs: Any = None
         self._json: dict[str, str] = {}
         self._text: list[str] | None = None
         self._open: tuple[str, dict[str, str | None]] = ("", {})
@@ -129,6 +162,9 @@ class _Page(HTMLParser):
             self.rows[-1][self._key] = text
         elif given.get("type") == "application/json":
             self._json[given.get("id") or ""] = text
+        elif given.get("id") == "specs":
+            with suppress(ValueError):
+                self.specs = unpack(text)
         else:
             self.scripts.append(text)
 
@@ -172,7 +208,7 @@ def _charts(page: _Page, report: Mapping[str, Any]) -> Iterator[str]:
     for name in names:
         if not page.charts.get(name):
             yield f"chart {name}: no static drawing"
-        if not isinstance(page.data(f"spec-{name}"), dict):
+        if not isinstance(page.specs, dict) or not isinstance(page.specs.get(name), dict):
             yield f"chart {name}: no spec"
 
 
@@ -190,22 +226,30 @@ def _table(page: _Page, report: Mapping[str, Any]) -> Iterator[str]:
 
 def _run(run: Mapping[str, Any]) -> Iterator[str]:
     """Figures worked out anew from the embedded data against the embedded summary."""
-    summary, data = run["summary"], run["data"]
-    gaps = np.array([gap for gap in data["gaps"].get("gap_ms", []) if gap is not None], dtype=float)
+    summary, label = run["summary"], run["label"]
+    try:
+        data = {name: unpack_table(table["data"]) for name, table in run["data"].items()}
+    except (ValueError, KeyError, TypeError) as error:
+        yield f"{label}: a table cannot be unpacked: {error}"
+        return
+    for name, table in run["data"].items():
+        rows = max((len(column) for column in data[name].values()), default=0)
+        if rows != table["rows"]:
+            yield f"{label}: {rows} rows of {name}, expected {table['rows']}"
+    gaps = Ranked.of(data["gaps"], run["data"]["gaps"]["of"])
     peaks = [mib for mib in data["steps"].get("activation_mib", []) if mib is not None]
     peak = summary.get("peak_activation_bytes")
-    p50, p99, longest = np.percentile(gaps, (50, 99, 100)) if len(gaps) else (None, None, None)
     found = {
-        "gap_count": (len(gaps), summary.get("gap_count"), 0.0),
-        "gap_p50_ms": (p50, summary.get("gap_p50_ms"), _GAP_ROUNDING),
-        "gap_p99_ms": (p99, summary.get("gap_p99_ms"), _GAP_ROUNDING),
-        "gap_max_ms": (longest, summary.get("gap_max_ms"), _GAP_ROUNDING),
-        "stalls": (int((gaps > run["slo"]["gap_ms"]).sum()), summary.get("stalls"), 0.0),
+        "gap_count": (gaps.count, summary.get("gap_count"), 0.0),
+        "gap_p50_ms": (gaps.percentile(50), summary.get("gap_p50_ms"), _GAP_ROUNDING),
+        "gap_p99_ms": (gaps.percentile(99), summary.get("gap_p99_ms"), _GAP_ROUNDING),
+        "gap_max_ms": (gaps.percentile(100), summary.get("gap_max_ms"), _GAP_ROUNDING),
+        "stalls": (gaps.above(run["slo"]["gap_ms"]), summary.get("stalls"), 0.0),
         "peak_activation_mib": (max(peaks, default=None), None if peak is None else peak / 2**20, _MIB_ROUNDING),
     }
     for name, (ours, theirs, slack) in found.items():
         if not _same(ours, theirs, slack):
-            yield f"{run['label']}: {name} is {theirs} in the summary, {ours} from the data"
+            yield f"{label}: {name} is {theirs} in the summary, {ours} from the data"
 
 
 def _given(report: Mapping[str, Any], runs: Sequence[ReportRun]) -> Iterator[str]:

@@ -11,7 +11,15 @@ catalogue.py  SQL over all runs
 """
 
 from workbench.store.catalogue import catalogue
-from workbench.store.folder import default_root, delete_run, list_runs, new_run_folder, prepare_root, run_folder
+from workbench.store.folder import (
+    default_root,
+    delete_run,
+    handed_over,
+    list_runs,
+    new_run_folder,
+    prepare_root,
+    run_folder,
+)
 from workbench.store.reader import open_run
 from workbench.store.snapshot import snapshot
 from workbench.store.writer import RunWriter
@@ -21,6 +29,7 @@ __all__ = [
     "catalogue",
     "default_root",
     "delete_run",
+    "handed_over",
     "list_runs",
     "new_run_folder",
     "open_run",

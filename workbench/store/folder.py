@@ -37,6 +37,17 @@ def default_root() -> Path:
     return Path(os.environ.get("WORKBENCH_RUNS") or "runs")
 
 
+def handed_over(folder: Path | str) -> Path:
+    """A run folder as it was given; one of ``data/runs`` that is not here is taken from the checkout.
+
+    So a notebook finds the recorded runs that come with the workbench from whatever folder it runs in.
+    """
+    folder = Path(folder).expanduser()
+    if not folder.is_absolute() and folder.parts[:2] == ("data", "runs") and not (folder / META).is_file():
+        return Path(__file__).resolve().parents[2] / folder
+    return folder
+
+
 def prepare_root(root: Path | str | None = None) -> Path:
     """Make the folder that runs go into and try whether it can be written; worth a look before an engine is started.
 

@@ -2,8 +2,34 @@
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
 
-function csv(columns) {
-  const names = Object.keys(columns);
+/** Base64 of gzipped JSON, as packed.py wrote it. */
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const opened = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(opened).text());
+}
+
+/** The columns of a table: whole numbers as they are, as steps, or apart from another column; texts by their codes. */
+async function columns(packed) {
+  const whole = {};
+  const out = {};
+  for (const [name, column] of Object.entries((await unpack(packed)).columns)) {
+    if (column.texts) {
+      out[name] = column.codes.map((code) => (code === null ? null : column.texts[code]));
+      continue;
+    }
+    let last = 0;
+    if (column.values) whole[name] = column.values;
+    else if (column.steps) whole[name] = column.steps.map((n) => (n === null ? null : (last += n)));
+    else whole[name] = column.apart.map((n, i) => (n === null ? null : n + (whole[column.from][i] ?? 0)));
+    const by = 10 ** column.digits;
+    out[name] = whole[name].map((n) => (n === null ? null : n / by));
+  }
+  return out;
+}
+
+function csv(table) {
+  const names = Object.keys(table);
   // A cell that a spreadsheet would take for a formula gets a quote in front.
   const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
   const cell = (value) => {
@@ -12,7 +38,7 @@ function csv(columns) {
     const text = safe(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  const rows = (columns[names[0]] ?? []).map((_, i) => names.map((name) => cell(columns[name][i])).join(","));
+  const rows = (table[names[0]] ?? []).map((_, i) => names.map((name) => cell(table[name][i])).join(","));
   return [names.map(cell).join(","), ...rows].join("\r\n") + "\r\n";
 }
 
@@ -20,12 +46,13 @@ function link(shown, name, make) {
   const a = document.createElement("a");
   a.textContent = shown;
   a.href = "#data";
-  a.addEventListener("click", () => {
-    if (!a.download) {
-      // Made on the first click: a link of this kind has no limit on its size, and the page opens faster.
-      a.href = URL.createObjectURL(new Blob([make()], { type: "text/csv" }));
-      a.download = name;
-    }
+  a.addEventListener("click", async (click) => {
+    if (a.download) return;
+    // Made on the first click: a link of this kind has no limit on its size, and the page opens faster.
+    click.preventDefault();
+    a.href = URL.createObjectURL(new Blob([await make()], { type: "text/csv" }));
+    a.download = name;
+    a.click();
   });
   return a;
 }
@@ -45,14 +72,16 @@ function downloads(report) {
   entry("Comparison", [link("comparison.csv", "comparison.csv", () => csv(table))]);
   for (const run of report.runs) {
     const slug = run.label.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "run";
-    entry(run.label, Object.entries(run.data).map(([name, columns]) => link(`${name}.csv`, `${slug}.${name}.csv`, () => csv(columns))));
+    const links = Object.entries(run.data).map(([name, { data }]) =>
+      link(`${name}.csv`, `${slug}.${name}.csv`, async () => csv(await columns(data))));
+    entry(run.label, links);
   }
 }
 
-async function draw(figure) {
+async function draw(figure, spec) {
   const plot = figure.querySelector(".plot");
   const live = document.createElement("div");
-  await vegaEmbed(live, read(`spec-${figure.dataset.chart}`), {
+  await vegaEmbed(live, spec, {
     mode: "vega-lite",
     renderer: "svg",
     actions: false,
@@ -66,9 +95,10 @@ async function main() {
   const page = document.documentElement;
   downloads(read("report-data"));
   page.dataset.charts = "drawing";
+  const specs = await unpack(document.getElementById("specs").textContent);
   for (const figure of document.querySelectorAll("figure[data-chart]")) {
     try {
-      await draw(figure);
+      await draw(figure, specs[figure.dataset.chart]);
     } catch (error) {
       console.error(`chart ${figure.dataset.chart} stays static:`, error);
     }

@@ -126,6 +126,7 @@ class Panel(widgets.Box):
             buttons.run: self._run_or_stop,
             buttons.drop: lambda: self._actions.run("drop", self._drop),
             buttons.save: lambda: self._actions.run("save", self._hand.save),
+            buttons.report: lambda: self._actions.run("save", self._hand.report),
             buttons.compare: lambda: self._actions.run("compare", self._hand.side_by_side),
             buttons.code: lambda: self._as_shown(self._hand.code),
             buttons.serve: lambda: self._as_shown(self._hand.command),

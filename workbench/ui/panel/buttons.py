@@ -22,12 +22,13 @@ class Buttons:
             "toggle", "pause", "Pause charts", "Keep the charts as they are; recording goes on", default=False
         )
         self.save = Button("save", "Save run", "save_run(): a copy of what is recorded so far, with a report")
+        self.report = Button("report", "Report", "report(): one HTML page of this run that needs no network")
         self.compare = Button("compare", "Compare with last", "compare(): this run beside the one recorded before it")
         self.code = Button("code", "Copy as code", "code(): the Python lines that do the same")
         self.serve = Button("serve", "Copy vllm serve", "serve_command(): the plain vllm command with these knobs")
         self.engine = row("engine_row", [self.start, self.stop])
         self.load = row("load_row", [self.run, self.drop])
-        self.hand_over: tuple[Part, ...] = (self.pause, self.save, self.compare, self.code, self.serve)
+        self.hand_over: tuple[Part, ...] = (self.pause, self.save, self.report, self.compare, self.code, self.serve)
 
     def fit(
         self,
@@ -46,5 +47,5 @@ class Buttons:
         self.run.text = STOP if playing else RUN
         self.run.disabled = not (can_load or playing)
         self.drop.disabled = not can_drop
-        self.save.disabled = not has_run or saving
+        self.save.disabled = self.report.disabled = not has_run or saving
         self.compare.disabled = not has_run

@@ -38,6 +38,16 @@ class HandOver:
             raise
         self.pane.markup = f"Saved with its report: <code>{escape(str(saved.folder))}</code>"
 
+    def report(self) -> None:
+        """Write the run's report."""
+        self.pane.markup = "Writing the report …"
+        try:
+            path = self._bench.report()
+        except Exception:
+            self.pane.markup = ""
+            raise
+        self.pane.markup = f"Report: <code>{escape(str(path))}</code>"
+
     def side_by_side(self) -> None:
         """Compare with the run before."""
         shown = self._bench.compare().to_html(float_format=lambda value: f"{value:,.2f}", na_rep="n/a", border=0)

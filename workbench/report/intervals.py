@@ -1,0 +1,93 @@
+"""Two runs with the intervals of their ratios, as a table of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pandas as pd
+
+from workbench.report.details import Details, as_texts
+from workbench.report.table import Column
+from workbench.store.folder import plain
+
+_WORDS = {
+    "throughput": "computed tokens/s",
+    "goodput": "goodput, requests/s",
+    "gap_p50": "gap P50, ms",
+    "gap_p99": "gap P99, ms",
+    "gap_max": "longest gap, ms",
+    "ttft_p50": "TTFT P50, s",
+    "ttft_p99": "TTFT P99, s",
+    "long_ttft": "long prompt’s TTFT, s",
+}
+
+
+class Compared(Protocol):
+    """What is told of two runs: :class:`workbench.tune.compare.RecordedComparison`, or the one of rounds."""
+
+    @property
+    def verdict(self) -> Any:
+        """With ``words``."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a measure."""
+
+    @property
+    def concerns(self) -> Sequence[str]:
+        """What a reader should know."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """What a report says of two runs.
+
+    Attributes:
+        verdict: in a sentence.
+        table: one row a measure.
+        concerns: what a reader should know.
+    """
+
+    verdict: str
+    table: Details
+    concerns: tuple[str, ...]
+
+
+def intervals(compared: Compared | None, labels: Sequence[str]) -> Intervals | None:
+    """The comparison as text; None without one, or where nothing could be compared.
+
+    Args:
+        compared: A and B.
+        labels: their two names.
+    """
+    if compared is None or compared.table.empty:
+        return None
+    rows = [_row(row) for row in compared.table.reset_index().to_dict("records")]
+    return Intervals(
+        f"{compared.verdict.words[:1].upper()}{compared.verdict.words[1:]}.",
+        as_texts(_columns(labels), rows, several=False),
+        tuple(f"{concern[:1].upper()}{concern[1:]}." for concern in compared.concerns),
+    )
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    name = str(row["measure"])
+    return {
+        "setting": "",
+        "measure": _WORDS.get(name, name),
+        **{key: plain(row[key]) for key in ("a", "b", "ratio")},
+        "interval": f"{row['low']:.3f} to {row['high']:.3f} ({100 * row['level']:g} %)",
+        "better": row["better"] or "no difference shown",
+    }
+
+
+def _columns(labels: Sequence[str]) -> tuple[Column, ...]:
+    return (
+        Column("measure", "measure"),
+        *(Column(key, f"{key.upper()}: {label}", "", 3) for key, label in zip("ab", labels, strict=True)),
+        Column("ratio", "A / B", "", 3),
+        Column("interval", "interval of the ratio"),
+        Column("better", "better"),
+    )

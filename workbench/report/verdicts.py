@@ -1,0 +1,45 @@
+"""Which of the articles' claims the runs of a report can judge, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from workbench import claims
+from workbench.claims.verdict import Verdict
+from workbench.errors import InputError
+from workbench.report.run import ReportRun
+
+
+def verdicts(runs: Sequence[ReportRun]) -> list[Verdict]:
+    """A verdict on each claim that these runs have something to say about, in the order of the claims.
+
+    A claim that asks for other runs than these (a long prompt, preemptions, classes) is left out.
+    """
+    found = [verdict for judge in _judges(runs) if (verdict := _tried(judge)) is not None]
+    return sorted(found, key=lambda verdict: int(verdict.claim.lstrip("C")))
+
+
+def _judges(runs: Sequence[ReportRun]) -> Iterator[Callable[[], Verdict]]:
+    policies = {id(run): run.setting.get("policy") for run in runs}
+    whole = [run for run in runs if _tried(lambda run=run: claims.freeze(run)) is not None]
+    if whole:
+        yield lambda: claims.freeze(whole[0])
+    with_long = [run for run in runs if _tried(lambda run=run: claims.chunk_steps(run)) is not None]
+    if with_long:
+        yield lambda: claims.chunk_steps(*with_long)
+    beside = [run for run in with_long if whole and _tried(lambda run=run: claims.flat_gaps(whole[0], run)) is not None]
+    if beside:
+        yield lambda: claims.flat_gaps(whole[0], *beside)
+    yield lambda: claims.preemption_cost(*runs)
+    qos = [run for run in runs if policies[id(run)] == "qos"]
+    if qos:
+        plain = next((run for run in runs if policies[id(run)] in ("priority", "chunked")), None)
+        yield lambda: claims.qos_classes(*qos, against=plain)
+    yield lambda: claims.step_order(*runs)
+
+
+def _tried(judge: Callable[[], Verdict]) -> Verdict | None:
+    try:
+        return judge()
+    except InputError:
+        return None
