@@ -48,6 +48,8 @@ EVERY_FIELD = EngineConfig(
     extra_args=("--seed", "7", "--no-enable-log-requests"),
 )
 
+TWO_MACHINES = REFERENCE.replace(tensor_parallel_size=8, pipeline_parallel_size=2, distributed_executor_backend="ray")
+
 PARSE = """
 import json, sys
 from vllm.entrypoints.launchers.cli_args import make_arg_parser
@@ -70,6 +72,7 @@ CONFIGS = {
     "reference on CUDA": (REFERENCE, SMOLLM2, "cuda"),
     "async off": (REFERENCE.replace(async_scheduling=False), SMOLLM2, "cuda"),
     "every field": (EVERY_FIELD, SMOLLM2, "cuda"),
+    "two machines": (TWO_MACHINES, SMOLLM2, "cuda"),
 }
 
 TUNED = Knobs(budget=1024, chunk=512, max_running=64)
@@ -82,6 +85,7 @@ PASTED = {
     ),
     "whole prompts": (REFERENCE, SMOLLM2, TUNED.replace(policy="monolithic")),
     "our own policy": (REFERENCE, SMOLLM2, TUNED.replace(policy="qos")),
+    "two machines, pasted": (TWO_MACHINES, SMOLLM2, TUNED),
 }
 
 
@@ -176,6 +180,15 @@ def test_every_field_reaches_vllm(vllm):
     assert "FLASHINFER" in str(parsed["attention_backend"])
 
 
+def test_one_engine_over_several_machines_is_vllms_own_ray_executor(vllm):
+    for what in ("two machines", "two machines, pasted"):
+        parsed = vllm[0][what]
+        assert parsed["distributed_executor_backend"] == "ray"
+        assert (parsed["tensor_parallel_size"], parsed["pipeline_parallel_size"]) == (8, 2)
+    assert vllm[0]["two machines"]["worker_cls"].endswith(".ProbeGPUWorker")
+    assert "--distributed-executor-backend ray" in serve_command(TWO_MACHINES, SMOLLM2, TUNED)
+
+
 def test_every_flag_of_the_configuration_is_one_of_vllm(vllm):
     flags_of_fields = {field.json_schema_extra["flag"] for field in EngineConfig.model_fields.values()} - {None}
     assert len(flags_of_fields) == 19
@@ -197,7 +210,7 @@ def test_what_is_tuned_can_be_pasted(vllm):
 def test_every_knob_that_stock_vllm_has_a_flag_for_becomes_that_flag(vllm):
     names = ("scheduling_policy", "scheduler_reserve_full_isl", "watermark", "enable_prefix_caching")
     names += ("enable_chunked_prefill", "long_prefill_token_threshold")
-    found = {what: tuple(vllm[0][what][name] for name in names) for what in PASTED}
+    found = {what: tuple(vllm[0][what][name] for name in names) for what in PASTED if "machines" not in what}
     unset = vllm[0]["default on CPU"]["enable_chunked_prefill"]
     assert unset is not False
     assert found == {
@@ -300,7 +313,7 @@ def test_the_pasted_command_has_nothing_of_the_workbench_and_is_quoted():
         ({"async_scheduling": False}, "cuda", False),
         ({"pipeline_parallel_size": 2}, "cuda", False),
         ({"pipeline_parallel_size": 2, "async_scheduling": True}, "cuda", True),
-        ({"distributed_executor_backend": "ray"}, "cuda", False),
+        ({"distributed_executor_backend": "ray"}, "cuda", True),
         ({"distributed_executor_backend": "mp"}, "cuda", True),
     ],
 )

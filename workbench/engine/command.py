@@ -49,11 +49,13 @@ def installed_device(distribution: tuple[str, str] | None) -> Device:
 def is_async(config: EngineConfig, device: Device) -> bool:
     """Whether vLLM is to schedule two steps ahead: the default on one-stage CUDA engines, never on CPU.
 
-    vLLM 0.32 leaves it off by itself with Ray, and with pipeline stages depending on the model runner it picks.
+    vLLM 0.32 leaves it off by itself with pipeline stages, depending on the model runner it picks. Its Ray executor has
+    it as the one for several processes has, of which it is a kind (vllm/v1/executor/ray_executor_v2.py); the older one,
+    which VLLM_USE_RAY_V2_EXECUTOR_BACKEND=0 asks for, has not.
     """
     if device == "cpu" or config.async_scheduling is not None:
         return device == "cuda" and bool(config.async_scheduling)
-    return config.pipeline_parallel_size == 1 and config.distributed_executor_backend != "ray"
+    return config.pipeline_parallel_size == 1
 
 
 def flags(config: EngineConfig, load_format: str = "auto") -> list[str]:
@@ -129,9 +131,12 @@ def server_environment(
         "PYTHONFAULTHANDLER": "1",
         "SPT_NOENV": "1",  # setproctitle, which vLLM calls, would write the process's name over ENV_LABEL
     }
-    if device == "cpu":
-        env |= _MALLOC
-    return env
+    return env | allocator(device)
+
+
+def allocator(device: Device) -> dict[str, str]:
+    """What makes glibc give memory back, without which there are no peaks to see; only the CPU worker needs it."""
+    return dict(_MALLOC) if device == "cpu" else {}
 
 
 def serve_command(config: EngineConfig, model: ModelFiles | None = None, knobs: Knobs | None = None) -> str:

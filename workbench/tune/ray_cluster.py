@@ -6,18 +6,22 @@ and leaves no file. One that was joined stays as it is.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import signal
 import socket
 from pathlib import Path
 from typing import Any, Literal
 
 from workbench.errors import InputError
+from workbench.proc import descendants
 from workbench.tune.remote import one_line
 
 DEFAULT_PORT = 6379
 _STORE_BYTES = 256 << 20  # of the object store: a few runs on their way home; more goes to disk
 _PROBE_S = 5.0
+_STARTS = 3  # Ray gives its own processes 30 s, too few on a busy machine
 SOCKETS = Path("/tmp")  # noqa: S108  a socket's path has 107 characters at most; TMPDIR may be long
 
 # Ray listens on all interfaces unless a machine's address is 127.0.0.1, and makes it so where it takes clusters of
@@ -97,15 +101,29 @@ def connect(ray: Any, address: str, cpus: int, temporary: Path | None) -> None:
             "num_cpus": max(cpus, len(os.sched_getaffinity(0))),
             "include_dashboard": False,
             "object_store_memory": _STORE_BYTES,
-            "_temp_dir": str(temporary),
         }
-    try:
-        ray.init(**options)
-    except Exception as error:  # noqa: BLE001  Ray raises what it likes
+    for attempt in range(_STARTS if local else 1):
+        if temporary is not None:
+            options["_temp_dir"] = str(temporary / str(attempt))
+        try:
+            ray.init(**options)
+            break
+        except Exception as error:  # noqa: BLE001  Ray raises what it likes
+            ray.shutdown()
+            why = one_line(error)
+            if local:
+                _end_children()  # of a start that was given up half way
+    else:
         fix = "look at the machine's load" if local else "run `ray status` there; all machines need the same versions"
-        raise InputError("--ray", address, f"a Ray cluster that can be used ({one_line(error)})", fix) from None
+        raise InputError("--ray", address, f"a Ray cluster that can be used ({why})", fix)
     if local:
         outside = [node["NodeManagerAddress"] for node in ray.nodes() if node["NodeManagerAddress"] != "127.0.0.1"]
         if outside:
             ray.shutdown()
             raise InputError("--ray", address, f"Ray on 127.0.0.1, not {outside[0]}", "use the Ray that was tested")
+
+
+def _end_children() -> None:
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
