@@ -30,6 +30,7 @@ _KPIS = (
     "gap_max_ms",
     "ttft_p50_s",
     "ttft_max_s",
+    "ttft_sent_p50_s",
     "stalls",
     "output_tokens_per_s",
     "goodput_per_s",

@@ -1,7 +1,7 @@
 """A stub of somebody else's server for tests of attaching: vLLM's, SGLang's or any other's pages, over HTTP or TLS.
 
-``python openai_stub.py SETTINGS_JSON`` prints its port and ends when stdin closes. Settings: ``kind`` (vllm, sglang,
-plain), ``key``, ``prefix`` (base path before /v1), ``per_word`` (tokens that it counts for a word), ``usage``, ``chat``,
+``python openai_stub.py SETTINGS_JSON`` prints its port and ends when stdin closes. Settings: ``kind`` (vllm, sglang or
+plain), ``key``, ``prefix`` (base path before /v1), ``per_word`` (tokens it counts for a word), ``usage``, ``chat``,
 ``cert`` and ``keyfile``, ``models`` (a status or a text in place of the list), ``redirect`` (where /v1/models points),
 ``metrics``, ``die_after`` (requests after which it ends at once).
 """
@@ -71,8 +71,8 @@ class Stub:
         ]
         lines += (
             [
-                f'vllm:num_requests_running{{model_name="served"}} 2',
-                f'vllm:kv_cache_usage_perc{{model_name="served"}} 0.25',
+                'vllm:num_requests_running{model_name="served"} 2',
+                'vllm:kv_cache_usage_perc{model_name="served"} 0.25',
             ]
             if prefix == "vllm"
             else ["sglang:num_running_reqs 2", "sglang:token_usage 0.25"]

@@ -21,6 +21,7 @@ from workbench.errors import (
     WorkbenchError,
 )
 from workbench.workload.scenario import Scenario
+from workbench.workload.setting import Setting
 
 STUB = Path(__file__).with_name("openai_stub.py")
 KEY = "sk-do-not-show-7f3a"
@@ -170,22 +171,20 @@ def test_with_a_tokenizer_prompts_are_token_ids_of_exactly_that_length(stub, att
     assert all(isinstance(token, int) for token in server.seen()[-1]["body"]["prompt"])
 
 
-@pytest.mark.parametrize("act", ["knobs", "setting", "compare", "cache"])
+ACTS = {
+    "knobs": lambda bench: bench.knobs(budget=64),
+    "setting": lambda bench: bench.run(scenario(), setting=Setting.of({"budget": 64})),
+    "compare": lambda bench: bench.compare_policies(scenario()),
+    "cache": lambda bench: bench.reset_prefix_cache(),
+}
+
+
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 def test_without_our_probe_there_are_no_hot_knobs_and_the_error_says_so(stub, attach, act):
     bench = attach(stub().port)
     bench.start()
-    with pytest.raises(EnvelopeError, match="our probe.*docs/attach.md") as refused:
-        match act:
-            case "knobs":
-                bench.knobs(budget=64)
-            case "setting":
-                from workbench.workload.setting import Setting
-
-                bench.run(scenario(), setting=Setting.of({"budget": 64}))
-            case "compare":
-                bench.compare_policies(scenario())
-            case "cache":
-                bench.reset_prefix_cache()
+    with pytest.raises(EnvelopeError, match=r"our probe.*docs/attach.md") as refused:
+        act(bench)
     assert "\n" not in str(refused.value)
 
 

@@ -12,8 +12,9 @@ import msgspec
 
 from workbench.config import Envelope, Knobs, parse
 from workbench.engine.collector import Collector
+from workbench.engine.command import Device, allocator, installed_device, probe_flags
 from workbench.engine.probe import wire
-from workbench.engine.probe.compat import check_version
+from workbench.engine.probe.compat import check_version, installed_vllm
 from workbench.engine.probe.knob_page import KnobPage
 from workbench.errors import ConfigError, InputError
 from workbench.proc import started
@@ -89,18 +90,21 @@ class AttachedProbe:
         )
 
 
-def probe_command(folder: str = "/tmp/wb-probe", *, device: str = "cpu", asynchronous: bool = False) -> str:  # noqa: S108  an example
-    """How to start vLLM by hand with our probe in it: a command line to paste, with MODEL to be filled in."""
-    from workbench.engine.command import probe_flags, server_environment
+def probe_command(folder: str | None = None, device: Device | None = None) -> str:
+    """How to start vLLM by hand with our probe in it: a command line to paste, with MODEL to be filled in.
 
-    env = server_environment(folder, "", "", "cuda" if device == "cuda" else "cpu", base={})
-    kept = [
-        f"{name}={shlex.quote(env[name])}"
-        for name in (wire.ENV_FOLDER, *sorted(n for n in env if n.startswith("MALLOC_")))
-    ]
-    flags = probe_flags("cuda" if device == "cuda" else "cpu", asynchronous=asynchronous)
-    serve = shlex.join(["python", "-m", "vllm.entrypoints.openai.api_server", "--model"])
-    return f"mkdir -m 700 -p {shlex.quote(folder)} && env {' '.join(kept)} {serve} MODEL {shlex.join(flags)}"
+    Args:
+        folder: of the probe; by default one in the home folder.
+        device: by default what the installed vLLM was built for.
+    """
+    device = device or installed_device(installed_vllm())
+    shown = "~/wb-probe" if folder is None else shlex.quote(folder)
+    env = [f"{wire.ENV_FOLDER}={shown}", *(f"{name}={value}" for name, value in allocator(device).items())]
+    # Two steps at once is vLLM's default on CUDA; the scheduler class must be of the same kind.
+    kind = "--async-scheduling" if device == "cuda" else "--no-async-scheduling"
+    flags = ["--enable-prompt-tokens-details", kind, *probe_flags(device, asynchronous=device == "cuda")]
+    serve = "python -m vllm.entrypoints.openai.api_server --model MODEL"
+    return f"mkdir -m 700 -p {shown} && {' '.join(env)} {serve} {shlex.join(flags)}"
 
 
 def _checked(folder: Path) -> Path:

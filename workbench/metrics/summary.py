@@ -54,7 +54,7 @@ def summary(trace: Trace, slo: SLO, stalled: pd.DataFrame | None = None) -> dict
     * ``requests``, ``ok``, ``errors``, ``cancelled``, ``unfinished``, ``tokens`` (output that arrived), ``duration_s``
     * ``gap_count``, ``gap_p50_ms``, ``gap_p90_ms``, ``gap_p99_ms``, ``gap_max_ms``; ``engine_gap_...`` and ``lag_...``
       likewise
-    * ``ttft_count``, ``ttft_p50_s``, ... from the planned arrival; ``tpot_...``
+    * ``ttft_count``, ``ttft_p50_s``, ... from the planned arrival; ``ttft_sent_...`` from the send; ``tpot_...``
     * ``classes``: the gap and TTFT figures, requests, goodput, stalls, preemptions, recomputed and cached tokens of
       each class, the most urgent priority first
     * ``output_tokens_per_s``, ``prompt_tokens_per_s`` (prompts of requests that got output), ``requests_per_s`` (ended
@@ -79,7 +79,8 @@ def summary(trace: Trace, slo: SLO, stalled: pd.DataFrame | None = None) -> dict
     causes = {str(cause): int(count) for cause, count in stalled["cause"].value_counts().items()}
     steps, memory = trace.tables["steps"], trace.tables["memory"]
     lag = spread(requests["schedule_lag_s"].to_numpy(), "schedule_lag", "s")
-    tokens = int(gaps.tokens.sum())
+    # Other tools' result files may hold counts without arrivals.
+    tokens = int(gaps.tokens.sum()) if gaps.names else int(requests["output_tokens"].sum())
     return {
         "requests": len(requests),
         "ok": int(status.get("ok", 0)),
@@ -92,6 +93,7 @@ def summary(trace: Trace, slo: SLO, stalled: pd.DataFrame | None = None) -> dict
         **spread(gaps.engine_gap_ms, "engine_gap", "ms"),
         **spread(gaps.gap_ms - gaps.engine_gap_ms, "lag", "ms"),
         **spread(requests["ttft_s"].to_numpy(), "ttft", "s"),
+        **spread(requests["ttft_sent_s"].to_numpy(), "ttft_sent", "s"),
         **spread(requests["tpot_ms"].to_numpy(), "tpot", "ms"),
         "classes": of_classes(trace, gaps, requests, stalled, step_table, lost, seconds),
         "output_tokens_per_s": rate(tokens, seconds),
