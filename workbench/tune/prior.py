@@ -20,12 +20,12 @@ from workbench.simulated_config import SimulatedConfig
 from workbench.tune.goal import FAILED, Goal
 from workbench.tune.neighbours import distance
 from workbench.tune.space import Space
+from workbench.tune.study import TIED
 from workbench.tune.trial import Asked, Player, Point, Result
 
 MOST = 96  # plays of a simulation
 _AT_RANDOM = 0.6  # of them, where the space has more points; the others are next to the best of these
 _REACH = 3.0  # places after which a measurement counts a third
-_GAIN = 0.01  # predicted, below which a point is not worth a trial
 _LEAST = 0.02  # of the largest objective: what is added to both sides of a factor, since a goodput may be 0
 _UNSURE = 0.05  # share by which a prediction may exceed a limit and still be tried
 
@@ -74,7 +74,8 @@ class Prior:
             if one.objectives and one.state in ("complete", "stopped") and one.point.key in self._by_key
         ]
         found = [self._predict(one, known) for one in self.results]
-        return sorted(found, key=self._rank)
+        within = [self._sign * one.objective for one in found if one.excess <= 0]
+        return sorted(found, key=lambda one: self._rank(one, max(within, default=0.0)))
 
     def suggest(self, measured: Sequence[Result], best: Result | None, tried: Container[str]) -> Point | None:
         """The most promising point that was not tried; None when none is likely to be better than the best so far.
@@ -94,12 +95,14 @@ class Prior:
         return None
 
     def _gains(self, predicted: float, best: float) -> bool:
-        return self._sign * (predicted - best) > _GAIN * abs(best)
+        return self._sign * (predicted - best) > TIED * abs(best)
 
-    def _rank(self, one: Predicted) -> tuple[bool, float, float]:
+    def _rank(self, one: Predicted, top: float) -> tuple[bool, float, float]:
+        """What is within a hundredth of the best is as good, and the one with more room goes first."""
         if one.excess > 0:
             return True, one.excess, 0.0
-        return False, -self._sign * one.objective, -one.slack
+        behind = top - self._sign * one.objective
+        return False, max(behind - TIED * abs(top), 0.0), -one.slack
 
     def _predict(self, one: Result, known: Sequence[tuple[Result, Result]]) -> Predicted:
         weights = [math.exp(-distance(one.point, mine.point, self._space) / _REACH) for mine, _ in known]

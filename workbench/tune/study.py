@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
 _VERSION = 1
+TIED = 0.01  # share by which goodputs differ that count as equal
 _WORKBENCH, _OWNER = "workbench", "owner"  # of the study
 _ASKED, _RESULT = "asked", "result"  # of a trial
 _START_UP = "start_up "  # before a start-up field's name, among Optuna's parameters
@@ -328,10 +329,19 @@ class Study:
 
 
 def best_of(results: Sequence[Result], goal: Goal) -> Result | None:
-    """The feasible trial with the best first objective; equals by their slack. None where none is feasible."""
-    sign = 1 if goal.aims[0].direction == "maximize" else -1
+    """The feasible trial with the best first objective; None where none is feasible.
+
+    Goodputs within a hundredth of the best are as good, and the one whose requests had the most room is taken.
+    """
+    aim = goal.aims[0]
+    sign = 1 if aim.direction == "maximize" else -1
     feasible = [one for one in results if one.feasible]
-    return max(feasible, key=lambda one: (sign * one.objectives[0], one.figures.get("slack", 0.0)), default=None)
+    if not feasible:
+        return None
+    top = max(sign * one.objectives[0] for one in feasible)
+    tied = TIED * abs(top) if aim.name == "goodput" else 0.0
+    ahead = [one for one in feasible if sign * one.objectives[0] >= top - tied]
+    return max(ahead, key=lambda one: (one.figures.get("slack", 0.0), sign * one.objectives[0]))
 
 
 def _difference(asked: Any, had: Any) -> str:

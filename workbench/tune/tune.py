@@ -15,6 +15,7 @@ from workbench.errors import EngineError
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.tune.answer import Answer
+from workbench.tune.beyond import look_beyond
 from workbench.tune.confirm import Confirmation, confirm
 from workbench.tune.emit import Emitted, emit
 from workbench.tune.players import EnginePlayer, is_simulated
@@ -26,7 +27,7 @@ from workbench.tune.trial import Asked, Result
 from workbench.tune.tuning import Progress, Tuning
 from workbench.tune.virtual import VirtualPlayer
 
-_NOTE = "confirmation"  # in the study
+_CONFIRMED, _BEYOND = "confirmation", "beyond the limits"  # notes in the study
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Now:
     """How far it is.
 
     Attributes:
-        stage: "engine", "simulation", "search", "confirmation" or "over".
+        stage: "engine", "simulation", "search", "beyond", "confirmation" or "over".
         done: plays of that stage so far.
         most: plays that it may take; 0 is not known.
         what: is going on.
@@ -77,6 +78,7 @@ class Tune:
         fresh = f"{question.scenario.name}-{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         self.name = study.name if study is not None else name or fresh
         self.why = ""
+        self._beyond: list[Result] = []
         self._tell, self._runs, self._storage = tell, runs, storage
         self._stopping = threading.Event()
         self._study = study
@@ -102,7 +104,7 @@ class Tune:
     @property
     def answer(self) -> Answer:
         """What is known by now."""
-        return Answer.of(self.results, self.question.goal, self.confirmation)
+        return Answer.of([*self.results, *self._beyond], self.question.goal, self.confirmation)
 
     @property
     def emitted(self) -> Emitted | None:
@@ -145,13 +147,18 @@ class Tune:
                 )  # fmt: skip
             at_the_end.callback(study.close)
             prior = self._simulated() if asked.simulate else None
-            self._tuning = Tuning(study, self._player, asked.allowance, prior, asked.error_rate, tell=self._of_search)
+            self._tuning = Tuning(
+                study, self._player, asked.allowance, prior, asked.error_rate,
+                open_loop=not asked.scenario.concurrency, tell=self._of_search,
+            )  # fmt: skip
             if self.stopped:
                 return self.answer
             self._tuning.run()
             self._model, self.why = self._player.bench.engine.model, self._tuning.why
             if asked.rounds and not self.stopped:
-                self._confirm(study)
+                self._look_beyond(study)
+                if self.answer.ranking:
+                    self._confirm(study)
         self._say("over", len(self.results), len(self.results), self.why)
         return self.answer
 
@@ -177,6 +184,14 @@ class Tune:
         finally:
             player.close()
 
+    def _look_beyond(self, study: Study) -> None:
+        def tell(result: Result) -> None:
+            self._beyond.append(result)
+            self._say("beyond", len(self._beyond), 0, result.point.name)
+
+        look_beyond(study.results, study.goal, study.space, self._player, tell=tell, stopped=lambda: self.stopped)
+        study.note(_BEYOND, [one.as_dict() for one in self._beyond])
+
     def _confirm(self, study: Study) -> None:
         asked, played = self.question, list[Result]()
 
@@ -187,9 +202,14 @@ class Tune:
 
         self._say("confirmation", 0, 2 * asked.rounds, "the pick and the runner-up on fresh seeds")
         self.confirmation = confirm(
-            study.results, asked.goal, self._player, rounds=asked.rounds, tell=tell, stopped=lambda: self.stopped
+            [*study.results, *self._beyond],
+            asked.goal,
+            self._player,
+            rounds=asked.rounds,
+            tell=tell,
+            stopped=lambda: self.stopped,
         )
-        study.note(_NOTE, self.confirmation.as_dict())
+        study.note(_CONFIRMED, self.confirmation.as_dict())
 
     def _of_search(self, now: Progress) -> None:
         if now.asked is not None:

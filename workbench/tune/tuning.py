@@ -87,6 +87,8 @@ class Tuning:
         allowance: how much may be spent.
         prior: what a simulation says; None is nothing.
         error_rate: of the sequential test; None plays every trial to its end.
+        open_loop: whether all requests come at times of their own, however fast they are served: when all of them are
+            served in time, no setting can do more.
         tell: told of each trial.
         why: why it ended, once it has.
     """
@@ -96,6 +98,7 @@ class Tuning:
     allowance: Allowance = field(default_factory=Allowance)
     prior: Prior | None = None
     error_rate: float | None = ERROR_RATE
+    open_loop: bool = False
     tell: Callable[[Progress], None] = lambda _: None
     why: str = ""
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -184,6 +187,7 @@ class Tuning:
     ) -> tuple[Asked | None, bool, str]:
         """The next trial, whether it was suggested by something else than the sampler, and why there is none."""
         why = "stopped" if self.stopping else f"{upto} trials were played" if self._done >= upto else self._spent()
+        why = why or self._at_the_top()
         if why:
             return None, False, why
         point = suggestions.pop(0) if suggestions else None
@@ -213,6 +217,16 @@ class Tuning:
     def _watch(self, beat: float | None) -> Watch:
         test = None if self.error_rate is None else Sequential(self.goal, self.error_rate, beat)
         return _Watched(test, self._stopping)
+
+    def _at_the_top(self) -> str:
+        """Whether a goodput is as good as any can be: nearly all requests were served in time."""
+        best = self.study.best
+        if best is None or not self.open_loop or self.goal.objectives != ("goodput",):
+            return ""
+        served = best.figures.get("requests_per_s", 0.0)
+        if not served or best.objectives[0] < (1 - _GAIN) * served:
+            return ""
+        return f"{best.objectives[0] / served:.0%} of the requests are served in time, no setting can do more"
 
     def _is_progress(self, before: Result | None) -> bool:
         now = self.study.best
