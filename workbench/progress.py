@@ -16,6 +16,8 @@ from workbench.simulate.banded import Told
 if TYPE_CHECKING:
     from workbench.tune.tune import Now
 
+_CALM_S = 1.0  # between two drawings of a bar that is told often
+
 
 def start(bench: Workbench) -> None:
     """Start an engine and show for how long it has been doing what.
@@ -58,13 +60,14 @@ def plays(what: str = "simulation") -> Iterator[Told]:
 @contextmanager
 def tuning() -> Iterator[Callable[[Now], None]]:
     """Gives what to tell of a study, as :class:`workbench.tune.tune.Tune` does: its stages one after the other."""
-    with tqdm(total=None, desc="study", unit=" plays", file=sys.stdout) as bar:
+    with tqdm(total=None, desc="study", unit=" plays", file=sys.stdout, mininterval=_CALM_S) as bar:
 
         def told(now: Now) -> None:
             if bar.desc != f"{now.stage}: ":
                 bar.reset(now.most or None)
                 bar.set_description(now.stage, refresh=False)
             bar.set_postfix_str(now.what, refresh=False)
-            bar.update(now.done - bar.n)
+            if now.done > bar.n:
+                bar.update(now.done - bar.n)
 
         yield told

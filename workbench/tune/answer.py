@@ -171,14 +171,14 @@ class Answer:
     def _row(self, one: Candidate) -> dict[str, Any]:
         names = [aim.name for aim in self.goal.aims]
         reached = one.objectives or (None,) * len(names)
-        ttft, gap, rate = front_figures(self.candidates, self.goal)
-        figures = {name: one.figures.get(name) for name in dict.fromkeys((ttft, gap, rate, *self.goal.limits))}
+        aims = {aim.figure for aim in self.goal.aims}
+        figures = [*front_figures(self.candidates, self.goal), *self.goal.limits]
         worst = one.worst
         return {
             "setting": one.name,
             "limits": "met" if one.feasible else "broken" if one.broken else "stopped early",
             **dict(zip(names, reached, strict=True)),
-            **{name: value for name, value in figures.items() if name not in names},
+            **{name: one.figures.get(name) for name in dict.fromkeys(figures) if name not in aims},
             "nearest limit": worst[0] if worst is not None else None,
             "excess": worst[1] if worst is not None else None,
             "plays": len(one.plays),

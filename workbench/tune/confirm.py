@@ -12,11 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from workbench.tail import Batch
 from workbench.tune.candidates import Candidate, Interval, candidates_of, ranked
 from workbench.tune.goal import Goal
-from workbench.tune.trial import Asked, Player, Point, Result, Stop
-from workbench.workload.request import Workload
+from workbench.tune.trial import Asked, Player, Point, Result, UntilStopped
 
 ROUNDS = 3
 _POOL = 5  # settings of a search that may come to be played
@@ -142,25 +140,12 @@ def confirm(
         if stopped():
             return Confirmation(goal, tuple(played), rounds, ended=False)
         point, seed = due
-        played.append(player.play(Asked(number + len(played), point, seed), _UntilStopped(stopped)))
+        played.append(player.play(Asked(number + len(played), point, seed), UntilStopped(stopped)))
         if played[-1].state == "interrupted":
             return Confirmation(goal, tuple(played), rounds, ended=False)
         if tell is not None:
             tell(played[-1])
     return Confirmation(goal, tuple(played), rounds)
-
-
-class _UntilStopped:
-    """A watch that lets a play go on until somebody stops the study: what decides is played to its end."""
-
-    def __init__(self, stopped: Callable[[], bool]) -> None:
-        self._stopped = stopped
-
-    def begin(self, workload: Workload) -> None:
-        """Nothing depends on what is played."""
-
-    def look(self, batches: Sequence[Batch]) -> Stop | None:  # noqa: ARG002  part of the protocol
-        return Stop("", 0.0, "the study was stopped") if self._stopped() else None
 
 
 def fresh_seeds(results: Sequence[Result], count: int) -> list[int]:

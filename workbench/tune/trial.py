@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -163,6 +163,24 @@ class Watch(Protocol):
 
     def look(self, batches: Sequence[Batch]) -> Stop | None:
         """Take rows that are new, as a :class:`workbench.tail.Tail` gives them; None is to go on."""
+
+
+class UntilStopped:
+    """A watch that lets a play go to its end, but for somebody who stops the study.
+
+    Args:
+        stopped: whether somebody has.
+    """
+
+    def __init__(self, stopped: Callable[[], bool]) -> None:
+        self._stopped = stopped
+
+    def begin(self, workload: Workload) -> None:
+        """Nothing depends on what is played."""
+
+    def look(self, batches: Sequence[Batch]) -> Stop | None:  # noqa: ARG002  part of the protocol
+        """None until it is stopped."""
+        return Stop("", 0.0, "the study was stopped") if self._stopped() else None
 
 
 class Player(Protocol):

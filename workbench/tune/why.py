@@ -119,7 +119,8 @@ def nothing_fits(candidates: Sequence[Candidate], results: Sequence[Result], goa
     if binding:
         name, (nearest, over) = max(binding.items(), key=lambda item: item[1][1])
         others = [f"{other} ({one[1]:.0%} above)" for other, one in binding.items() if other != name]
-        said = f"{many}: {_missed(name, over, goal.limits)} at the nearest, {nearest.name}"
+        where = "at the nearest," if nearest.complete else "when the search stopped"
+        said = f"{many}: {_missed(name, over, goal.limits)} {where} {nearest.name}"
         return Nothing(name, over, nearest.name, said + (f"; nor {', '.join(others)}" if others else ""))
     nearest = min(candidates, key=lambda one: one.worst[1] if one.worst is not None else 0.0)
     worst = nearest.worst or ("", 0.0)

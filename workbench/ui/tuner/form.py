@@ -31,6 +31,7 @@ _STAGES = {
     "engine": "starting the engine",
     "simulation": "simulating, to know where to begin",
     "search": "trials",
+    "beyond": "looking at what lies beyond a limit",
     "confirmation": "confirming on fresh seeds",
     "over": "",
 }
@@ -177,11 +178,11 @@ class TuneForm:
         count = f"{now.done} of at most {now.most} {_STAGES[now.stage]}" if now.most else _STAGES[now.stage]
         self._progress.text = f"{gone:,.0f} s: {count}: {now.what}"
         tune = self.tune
-        if tune is not None and now.stage in ("search", "confirmation"):
+        if tune is not None and now.stage in ("search", "beyond", "confirmation"):
             self._draw(tune)
 
     def _draw(self, tune: Tune) -> None:
-        plays = len(tune.results) + (len(tune.confirmation.results) if tune.confirmation is not None else 0)
+        plays = len(tune.answer.results) + (len(tune.confirmation.results) if tune.confirmation is not None else 0)
         if plays == self._shown or not plays:
             return
         self._shown = plays

@@ -1,0 +1,87 @@
+"""A question from its first trial to its answer, on a player whose figures are known; and what cannot be asked."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from made_results import result
+
+from workbench.attached_config import AttachedConfig
+from workbench.errors import InputError
+from workbench.tune.confirm import Confirmation
+from workbench.tune.question import Question
+from workbench.tune.space import Space
+from workbench.tune.study import Study
+from workbench.tune.tune import Tune
+from workbench.tune.tuning import Allowance
+
+KNOBS = {"policy": ["chunked"], "budget": [128, 256, 512, 1024], "chunk": [0], "max_running": [32]}
+
+
+class Player:
+    """On the search's seed 512 is best within 200 ms; on fresh seeds it stutters and 256 wins. MADE UP."""
+
+    def __init__(self, scenario, goal, space, **_):
+        self.bench = SimpleNamespace(engine=SimpleNamespace(model=None))
+        self.search, self.closed = scenario.seed, []
+        Player.last = self
+
+    def play(self, asked, watch=None):
+        budget = asked.point.hot["budget"]
+        gap = budget / 2.7 if asked.seed == self.search else budget / 2.4
+        return result(asked.number, dict(asked.point.hot), budget / 256, gap=gap, seed=asked.seed)
+
+    def close(self):
+        self.closed.append(True)
+
+
+@pytest.fixture(autouse=True)
+def _made_up(monkeypatch):
+    monkeypatch.setattr("workbench.tune.tune.EnginePlayer", Player)
+    monkeypatch.setattr("workbench.tune.tune.simulated_config", lambda config: None)
+
+
+def ask(**more):
+    return Question.of("chats_and_documents", limits={"gap_p99_ms": 200}, knobs=KNOBS, **more)
+
+
+def test_what_wins_on_fresh_seeds_is_the_answer_and_both_are_kept_with_the_study(tmp_path):
+    stages = []
+    tune = Tune(ask(rounds=2), runs=tmp_path, name="one", tell=lambda now: stages.append(now.stage))
+    answer = tune.run()
+    assert answer.ranking[0].point.hot["budget"] == 512
+    assert (answer.best.point.hot["budget"], answer.runner_up.point.hot["budget"]) == (256, 128)
+    assert "--max-num-batched-tokens 256" in tune.emitted.command
+    assert list(dict.fromkeys(stages)) == ["search", "confirmation", "over"]
+    assert len(Player.last.closed) == 1
+    study = Study.resume("one", lambda facts: Space.of_dict(facts["space"]), root=tmp_path)
+    assert len(study.results) == 4
+    assert Confirmation.of_dict(study.noted("confirmation"), study.goal) == tune.confirmation
+    study.close()
+
+
+def test_one_that_is_stopped_confirms_nothing(tmp_path):
+    tune = Tune(ask(), runs=tmp_path, tell=lambda now: now.done == 2 and tune.stop())
+    answer = tune.run()
+    assert len(answer.results) < 4
+    assert answer.confirmation is None
+    assert answer.best is not None
+
+
+def test_rounds_may_be_none(tmp_path):
+    assert Tune(ask(rounds=0, allowance=Allowance(trials=2)), runs=tmp_path).run().confirmation is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"rounds": -1}, "^rounds: got '-1', expected a whole number, 0 or more"),
+        ({"rounds": 1.5}, "^rounds: got '1.5'"),
+        ({"objectives": ("speed",)}, "^objective: got 'speed'"),
+        ({"config": AttachedConfig(url="http://127.0.0.1:8000")}, "^engine of a study: got 'attached'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(fields, words):
+    with pytest.raises(InputError, match=words):
+        ask(**fields)
