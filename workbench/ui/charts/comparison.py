@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from workbench.tune.compare.recorded import RecordedComparison
 
 NAME = "A against B"
+_AXIS = "B better  ←  times as good (log)  →  A better"
+_EACH = "primary measure, each round · circle: A first, square: B first"
 _ROW = 26  # px of a measure
 _LABELS = 170  # px for their names
 _FINEST = 1.02  # least span of the axis to either side
@@ -113,7 +115,7 @@ def _measures(rows: pd.DataFrame, top: float, resolve: float, look: Look) -> alt
     colours = look.palette
     order = rows["measure"].tolist()
     y = alt.Y("measure:N", sort=order, axis=alt.Axis(title=None, labelLimit=_LABELS, minExtent=_LABELS))
-    x = _x(top, "B better  ←  times as good (log)  →  A better")
+    x = _x(top, _AXIS)
     base = alt.Chart(rows).encode(y=y)
     colour = alt.condition("datum.part == 'primary'", alt.value(colours.alert), alt.value(colours.decode))
     fill = (
@@ -131,9 +133,9 @@ def _measures(rows: pd.DataFrame, top: float, resolve: float, look: Look) -> alt
         "part:N",
     ]
     layers = [
-        *_ground(top, resolve, look),
+        *_ground(top, resolve, look, _AXIS),
         base.mark_rule(aria=False, strokeWidth=3).encode(
-            x=_x(top, None, "low"), x2="high:Q", color=colour, tooltip=tips
+            x=_x(top, _AXIS, "low"), x2="high:Q", color=colour, tooltip=tips
         ),
         base.mark_point(shape="circle", size=70, opacity=1, strokeWidth=2, aria=False).encode(
             x=x, color=colour, fill=fill, tooltip=tips
@@ -145,33 +147,33 @@ def _measures(rows: pd.DataFrame, top: float, resolve: float, look: Look) -> alt
 def _rounds(each: pd.DataFrame, top: float, resolve: float, look: Look) -> alt.LayerChart:
     y = alt.Y(
         "round:O",
-        axis=alt.Axis(title="round", minExtent=_LABELS, labelOverlap=True),
+        axis=alt.Axis(title=None, minExtent=_LABELS, labelOverlap=True, labelExpr="'round ' + datum.label"),
     )
     marks = (
         alt.Chart(each)
         .mark_point(size=46, opacity=1, strokeWidth=1.6, color=look.palette.alert, aria=False)
         .encode(
-            x=_x(top, "primary measure, each round · circle: A first, square: B first"),
+            x=_x(top, _EACH),
             y=y,
             shape=alt.Shape("order:N", scale=alt.Scale(domain=["AB", "BA"], range=["circle", "square"]), legend=None),
             tooltip=["round:O", alt.Tooltip("times:Q", format=".3f"), "order:N"],
         )
     )
     height = min(10 * len(each) + 20, 220)
-    return alt.layer(*_ground(top, resolve, look), marks).properties(width=look.width - _LABELS, height=height)
+    return alt.layer(*_ground(top, resolve, look, _EACH), marks).properties(width=look.width - _LABELS, height=height)
 
 
-def _ground(top: float, resolve: float, look: Look) -> list[alt.Chart]:
+def _ground(top: float, resolve: float, look: Look, title: str) -> list[alt.Chart]:
     """The line where both are the same, and the band of what is not worth knowing."""
     one = alt.Chart(pd.DataFrame({"times": [1.0]})).mark_rule(color=look.palette.ink, strokeDash=[4, 3], aria=False)
-    layers = [one.encode(x=_x(top, None))]
+    layers = [one.encode(x=_x(top, title))]
     if resolve:
         band = pd.DataFrame({"low": [max(1 / (1 + resolve), 1 / top)], "high": [min(1 + resolve, top)]})
         layers.insert(
             0,
             alt.Chart(band)
             .mark_rect(color=look.palette.grid, opacity=0.7, aria=False)
-            .encode(x=_x(top, None, "low"), x2="high:Q"),
+            .encode(x=_x(top, title, "low"), x2="high:Q"),
         )
     return layers
 

@@ -1,0 +1,85 @@
+"""What recorded runs can say: from blocks within, from several runs, and never that a setting is better."""
+
+import json
+
+import numpy as np
+import pytest
+
+from workbench.config import SLO
+from workbench.errors import InputError, RunNotFoundError
+from workbench.store import RunWriter
+from workbench.tune.compare import compare_recorded
+
+
+@pytest.fixture
+def record(tmp_path, made_trace):
+    """Records a run of noisy gaps of about a length, in seconds."""
+
+    def make(name, level, seed=0, parent=tmp_path, n=300, **meta):
+        rng = np.random.default_rng([seed, 9])
+        trace = made_trace(level * np.exp(rng.normal(0, 0.1, n)))
+        about = {"label": "live CPU", "scenario": "burst", "seed": 1, "slo": SLO().model_dump(), **meta}
+        with RunWriter(parent / name, about) as writer:
+            for table in ("requests", "tokens", "steps"):
+                writer.rows(table, trace.tables[table].to_pylist())
+        return parent / name
+
+    return make
+
+
+def test_one_run_of_each_is_compared_from_blocks_within(record):
+    found = compare_recorded(record("one", 0.05), record("other", 0.04, seed=1))
+    one = found.estimates["gap_p99"]
+    assert one.ratio == pytest.approx(1.25, rel=0.05)
+    assert one.low < 1.25 < one.high
+    assert found.verdict.words.startswith("B's recording better by ")
+    assert "from blocks within the runs" in found.verdict.words
+    assert "not played in turn" in found.concerns[0]
+    assert "gap_max" not in found.estimates, "one maximum of each has no spread"
+    assert found.estimates["throughput"].ratio == pytest.approx(0.8, rel=0.05)
+    told = json.loads(json.dumps(found.as_dict()))
+    assert told["recorded"]
+    assert told["a"]["runs"] == ["one"]
+
+
+def test_runs_that_differ_by_noise_alone_show_no_difference(record):
+    found = compare_recorded(record("one", 0.05), record("other", 0.05, seed=2))
+    assert found.verdict.kind == "no difference shown"
+
+
+def test_several_runs_of_each_tell_their_own_spread(record, tmp_path):
+    for letter, level in (("a", 0.05), ("b", 0.045)):
+        folder = tmp_path / letter
+        folder.mkdir()
+        for i in range(3):
+            record(f"run{i}", level * (1 + 0.01 * i), seed=i, parent=folder)
+    found = compare_recorded(tmp_path / "a", tmp_path / "b")
+    assert found.how == "from 3 and 3 runs"
+    assert found.title == "3 runs against 3 runs, recorded"
+    assert found.estimates["gap_max"].pairs == 3
+    assert found.estimates["gap_p50"].ratio == pytest.approx(1 / 0.9, rel=0.01)
+    assert found.table.loc["gap_p50", "better"] == "B"
+
+
+def test_what_else_differs_is_said(record):
+    other = record("other", 0.05, seed=2, scenario="steady", engine={"config": {"max_num_seqs": 8}})
+    said = " ".join(compare_recorded(record("one", 0.05), other).concerns)
+    assert "the scenarios differ: burst and steady" in said
+    assert "started with other fields" in said
+
+
+def test_folders_without_runs_are_refused(record, tmp_path):
+    one = record("one", 0.05)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RunNotFoundError, match=r"B: got .*empty.*, expected a folder with a complete run"):
+        compare_recorded(one, tmp_path / "empty")
+    with pytest.raises(RunNotFoundError, match=r"A: got .*nowhere.*, expected a run folder"):
+        compare_recorded(tmp_path / "nowhere", one)
+    with pytest.raises(InputError, match="primary: got 'speed'"):
+        compare_recorded(one, one, primary="speed")
+
+
+def test_too_few_gaps_say_nothing(record):
+    found = compare_recorded(record("one", 0.05, n=8), record("other", 0.04, n=8))
+    assert "gap_p99" not in found.estimates
+    assert found.verdict.words == "nothing can be said: the runs do not have gap P99"
