@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -30,7 +31,7 @@ from workbench.tune.sequential import ERROR_RATE
 from workbench.tune.space import RESTART, Space
 from workbench.tune.storage import shown
 from workbench.tune.study import Study
-from workbench.tune.trial import Result
+from workbench.tune.trial import Player, Result
 from workbench.tune.tune import Now, Tune
 from workbench.tune.tuning import Allowance
 
@@ -74,12 +75,21 @@ def tune_command(
     storage: Annotated[
         str | None, typer.Option(help="Optuna storage URL; by default SQLite in the folder of the runs.")
     ] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Play trials side by side on a Ray cluster: local, auto, or HOST:PORT.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="With --ray: engines at a time; by default all there is room for.")
+    ] = None,
+    cores: Annotated[int | None, typer.Option(help="With --ray: logical CPUs of an engine on CPUs.")] = None,
     seed: Seed = None,
     runs: RunsRoot = None,
     start_up: StartUp = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find the best setting under hard limits on gaps and TTFT, and confirm it on fresh seeds."""
+    if ray is None and (workers is not None or cores is not None):
+        raise InputError("--workers and --cores", "no --ray", "a Ray cluster to count them on", "add --ray local")
     allowance = Allowance(trials, engine_seconds, minutes, patience)
     more: dict[str, Any] = {"rounds": rounds, "error_rate": error_rate, "simulate": simulate, "allowance": allowance}
     question = None
@@ -109,7 +119,8 @@ def tune_command(
     if question is None:
         return
     with console.bars() as progress:
-        tune = Tune(question, runs=runs, storage=storage, name=name, study=study, tell=_teller(progress))
+        player = None if ray is None else _on_ray(question, ray, workers, cores, runs, progress)
+        tune = Tune(question, runs=runs, storage=storage, name=name, study=study, player=player, tell=_teller(progress))
         console.err.print(_begins(tune, question, storage), highlight=False, soft_wrap=True)
         try:
             tune.run()
@@ -123,6 +134,32 @@ def tune_command(
         raise InputError(
             "limits", asked, f"limits that a setting can meet: {nothing.words}", "allow more, or widen the space"
         )
+
+
+def _on_ray(
+    question: Question, address: str, workers: int | None, cores: int | None, runs: Path | None, progress: Bars
+) -> Player:
+    """What plays trials on a cluster, and says what happens there."""
+    from workbench.tune.ray_player import RayPlayer
+
+    def tell(text: str) -> None:
+        if not text.startswith("trial ") or "lost" in text:
+            console.err.print(f"Ray: {text}", highlight=False, soft_wrap=True)
+
+    player = RayPlayer(
+        question.scenario,
+        question.goal,
+        question.space,
+        address=address,
+        workers=workers,
+        cores=cores,
+        runs=runs,
+        error_rate=question.error_rate,
+        progress=console.engine_start(progress),
+        tell=tell,
+    )
+    player.start()  # before there is a study: an address at which nobody answers should not leave one
+    return player
 
 
 def limits_of(texts: Sequence[str] | None) -> dict[str, float]:

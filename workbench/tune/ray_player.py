@@ -31,7 +31,7 @@ from workbench.workload.scenario import Scenario
 
 DRIVER = "workbench.tune.ray_driver"
 _LOCAL_S, _JOIN_S = 240.0, 45.0  # to start a cluster on a busy machine, and to join one
-_UP_S = 120.0  # for Ray to find a place and start a process, beyond what an engine's start may take
+_UP_S = 240.0  # for Ray to find a place and start a process there; its engine starts with its first trial
 _TICK_S = 0.2
 _CLOSE_S = 60.0  # for engines to end in order, then Ray
 _EARLY_CLOSE_S = 5.0  # while Ray is starting there is no engine
@@ -76,6 +76,7 @@ class RayPlayer:
         cores: logical CPUs of an engine on CPUs; see :func:`workbench.tune.ray_resources.need_of`.
         runs: folder that runs come home to; by default ``WORKBENCH_RUNS`` or ``runs``.
         error_rate: of the sequential test that stops hopeless trials where they are played; None plays all to the end.
+        progress: told the elapsed seconds and what is going on while the cluster starts, five times a second.
         tell: told what happens, in one line: workers that come up, trials that are tried again.
 
     Attributes:
@@ -95,6 +96,7 @@ class RayPlayer:
         cores: int | None = None,
         runs: Path | str | None = None,
         error_rate: float | None = None,
+        progress: Progress | None = None,
         tell: Tell | None = None,
     ) -> None:
         self.label, self.workers, self.notes = "", workers or 1, list[str]()
@@ -103,7 +105,7 @@ class RayPlayer:
         self._job = Job(config, scenario, goal, ranks)
         self._address, self._asked_workers, self._cores = address, workers, cores
         self._runs, self._error_rate = prepare_root(runs).resolve(), error_rate
-        self._tell = tell or (lambda _text: None)
+        self._progress, self._tell = progress, tell or (lambda _text: None)
         self._child: LineChild | None = None
         self._connected = False
         self._open: dict[int, Order] = {}
@@ -118,11 +120,8 @@ class RayPlayer:
     ) -> None:
         self.close()
 
-    def start(self, progress: Progress | None = None) -> None:
-        """Start or join the cluster and wait for the first engine; does nothing when it is up.
-
-        Args:
-            progress: told the elapsed seconds and what is going on, five times a second.
+    def start(self) -> None:
+        """Start or join the cluster and wait for the first worker; does nothing when it is up.
 
         Raises:
             InputError: Ray is not installed, nobody answers at the address, or there is no room for the engines.
@@ -137,10 +136,11 @@ class RayPlayer:
         local = ray_cluster.kind_of(self._address) == "local"
         try:
             what = "starting Ray" if local else f"joining Ray at {self._address}"
-            self._await(lambda: self._connected, what, _LOCAL_S if local else _JOIN_S, progress)
-            engines = f"{self.workers} engine{'s' * (self.workers > 1)}"
-            limit = _UP_S + self._job.config.start_timeout_s
-            self._await(lambda: bool(self.label), f"Ray is up; starting {engines}", limit, progress)
+            self._await(lambda: self._connected, what, _LOCAL_S if local else _JOIN_S)
+            several = f"{self.workers} worker{'s' * (self.workers > 1)}"
+            self._await(lambda: bool(self.label), f"Ray is up; starting {several}", _UP_S)
+            if self._progress is not None:
+                self._progress(0.0, "ready")
         except BaseException:
             self.close()
             raise
@@ -237,12 +237,12 @@ class RayPlayer:
             raise EngineError("Ray: got a trial after the end, expected a player that runs; make another one")
         return self._child
 
-    def _await(self, condition: Callable[[], bool], what: str, limit_s: float, progress: Progress | None) -> None:
+    def _await(self, condition: Callable[[], bool], what: str, limit_s: float) -> None:
         begun = time.monotonic()
         while not condition():
             elapsed = time.monotonic() - begun
-            if progress is not None:
-                progress(elapsed, what)
+            if self._progress is not None:
+                self._progress(elapsed, what)
             if elapsed > limit_s:
                 raise EngineError(f"Ray: {what}: not done after {limit_s:g} s; look at `ray status` and the load there")
             self._take(_TICK_S)

@@ -23,7 +23,7 @@ from workbench.tune.prior import Prior, simulate, simulated_config
 from workbench.tune.question import Question
 from workbench.tune.space import Space
 from workbench.tune.study import Study
-from workbench.tune.trial import Asked, Result
+from workbench.tune.trial import Asked, Player, Result
 from workbench.tune.tuning import Progress, Tuning
 from workbench.tune.virtual import VirtualPlayer
 
@@ -58,6 +58,8 @@ class Tune:
         storage: of the study; by default SQLite in the folder of the runs.
         name: of the study; by default the scenario's with the time.
         study: one to go on with, in place of a new one.
+        player: plays trials in place of an engine here, such as a :class:`workbench.tune.ray_player.RayPlayer`; it is
+            closed at the end.
         tell: told of every play as it begins and ends, in the thread of :meth:`run`.
         began: told of each run of a trial as it begins.
     """
@@ -71,6 +73,7 @@ class Tune:
         storage: str | None = None,
         name: str | None = None,
         study: Study | None = None,
+        player: Player | None = None,
         tell: Callable[[Now], None] = lambda _: None,
         began: Callable[[Asked, Run], None] | None = None,
     ) -> None:
@@ -83,7 +86,7 @@ class Tune:
         self._stopping = threading.Event()
         self._study = study
         self._tuning: Tuning | None = None
-        self._player = EnginePlayer(
+        self._player: Player = player or EnginePlayer(
             question.scenario,
             question.goal,
             question.space,
@@ -154,7 +157,9 @@ class Tune:
             if self.stopped:
                 return self.answer
             self._tuning.run()
-            self._model, self.why = self._player.bench.engine.model, self._tuning.why
+            self.why = self._tuning.why
+            if isinstance(self._player, EnginePlayer):
+                self._model = self._player.bench.engine.model
             if asked.rounds and not self.stopped:
                 self._look_beyond(study)
                 if self.answer.ranking:
