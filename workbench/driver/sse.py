@@ -26,11 +26,20 @@ class EventSplitter:
 
     def feed(self, packet: bytes) -> list[bytes]:
         """Take a packet; return the data of the events that it completes."""
-        if self._begun and not self.pending_bytes and packet.endswith(b"\n\n") and b"\r" not in packet:
-            return self._whole(packet)
+        if self._begun and not self._data and not self._after_cr and b"\r" not in packet:
+            whole, blank, packet = (self._line + packet).rpartition(b"\n\n")
+            self._line = b""
+            return (self._whole(whole) if blank else []) + self._lines(packet)
         if self._after_cr and packet.startswith(b"\n"):  # a CRLF that two packets share
             packet = packet[1:]
             self._after_cr = False
+        return self._lines(packet)
+
+    def close(self) -> list[bytes]:
+        """The stream has ended as it should: return the data of an event that lacks its blank line."""
+        return self.feed(b"\n\n")
+
+    def _lines(self, packet: bytes) -> list[bytes]:
         if not packet:
             return []
         self._after_cr = packet.endswith(b"\r")
@@ -38,19 +47,15 @@ class EventSplitter:
         self._line = b"" if packet.endswith((b"\n", b"\r")) else lines.pop()
         return [data for line in lines if (data := self._take(line)) is not None]
 
-    def _whole(self, packet: bytes) -> list[bytes]:
+    def _whole(self, events: bytes) -> list[bytes]:
         """As servers send them: whole events with LF alone. Most have one line of data, which is taken at once."""
         found: list[bytes] = []
-        for block in packet[:-2].split(b"\n\n"):
+        for block in events.split(b"\n\n"):
             if block.startswith(b"data: ") and b"\n" not in block:
                 found.append(block[6:])
             else:
                 found += [data for line in (*block.split(b"\n"), b"") if (data := self._take(line)) is not None]
         return found
-
-    def close(self) -> list[bytes]:
-        """The stream has ended as it should: return the data of an event that lacks its blank line."""
-        return self.feed(b"\n\n")
 
     def _take(self, line: bytes) -> bytes | None:
         """Take a line; a blank one returns the data of the event that it ends, if it has any."""

@@ -4,7 +4,7 @@ Each packet goes to the socket in one call, and CLOCK_MONOTONIC is read before a
 A request named ``script/NAME/...`` is played that script, ``steady/COUNT/PERIOD_MS/...`` and
 ``lockstep/COUNT/PERIOD_MS/...`` single tokens (the latter on a beat that all streams share, as an engine's steps are),
 ``flood/COUNT/...`` as fast as the client takes them. Any other request is a stranger's: it gets ``max_tokens`` tokens,
-``STEADY`` ms apart (20).
+``STEADY`` ms apart (20), or with 0 as fast as it takes them.
 """
 
 from __future__ import annotations
@@ -117,6 +117,8 @@ class Stub:
         if kind not in ("script", "steady", "lockstep", "flood"):
             name, kind = f"stranger/{next(self._strangers)}", "stranger"
         record = self._told[name] = {"read": read, "arrivals": [], "held_up": 0, "begun": None}
+        if kind == "stranger" and not self._period_s:
+            kind, name = "flood", f"flood/{_wanted(body)}"
         script, start = self._script(kind, name, body, read)
         if isinstance(script, Script) and script.headers_s:
             await asyncio.sleep(script.headers_s)
@@ -157,7 +159,7 @@ class Stub:
             return iter(()), None
         if kind == "stranger":
             usage = bool((body.get("stream_options") or {}).get("continuous_usage_stats"))
-            tokens = int(body.get("max_tokens") or body.get("max_completion_tokens") or 16)
+            tokens = _wanted(body)
             if "messages" in body:
                 return steady_chat(tokens, self._period_s), None
             return steady(tokens, self._period_s, usage), None
@@ -185,6 +187,10 @@ class Stub:
     async def models(self, _request: web.Request) -> web.Response:
         """What other clients ask first."""
         return web.json_response({"object": "list", "data": [{"id": "stub", "object": "model"}]})
+
+
+def _wanted(body: dict[str, Any]) -> int:
+    return int(body.get("max_tokens") or body.get("max_completion_tokens") or 16)
 
 
 def chunked(data: bytes) -> bytes:
