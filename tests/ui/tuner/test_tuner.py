@@ -79,6 +79,12 @@ def test_the_question_is_what_the_fields_say():
     assert asked.settings == 4
 
 
+def test_it_begins_with_the_gap_that_the_scenario_promises():
+    form = TuneForm()
+    form.fields["scenario"].choose("policies")
+    assert form.fields["limits"].value == {"gap_p99_ms": 300.0}
+
+
 @pytest.mark.parametrize(
     ("field", "raw", "words"),
     [

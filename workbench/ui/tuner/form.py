@@ -20,12 +20,11 @@ from workbench.ui.panel.controls import Control, Entry
 from workbench.ui.panel.fields import choice
 from workbench.ui.panel.parts import Button, Drawer, Pane, Part, Text, row, section
 from workbench.ui.tuner import drawn
-from workbench.workload.scenario import scenario_names
+from workbench.workload.scenario import load_scenario, scenario_names
 
 START, STOP = "Start tuning", "Stop and keep"
 _FIRST = ("tuning", "chats_and_documents")  # scenarios, the first that there is
 _ITSELF = "chosen by itself"
-_LIMITS = "gap_p99_ms=200"
 _SAY_S = 0.5  # between two words of an engine that starts
 _STAGES = {
     "engine": "starting the engine",
@@ -66,7 +65,7 @@ class TuneForm:
                                 list(OBJECTIVES), "goodput", text=lambda name: OBJECTIVES[name].words),
             "limits": Entry("tune_limits", "limits", "FIGURE=VALUE with commas between; every setting that breaks one "
                             "is out. gap or ttft, p50, p90, p99 or max, in ms or s, and .CLASS for one class: "
-                            "gap_max_ms=300, ttft_p99_s.chat=1", _LIMITS, _read_limits, placeholder="none"),
+                            "gap_max_ms=300, ttft_p99_s.chat=1", None, _read_limits, placeholder="none"),
             "budget": _values("budget", "budgets (tokens)", "Token budgets to try"),
             "chunk": _values("chunk", "chunk caps (tokens)", "Chunk caps to try, 0 is off"),
             "policy": _values("policy", "policies", "Policies to try"),
@@ -90,6 +89,8 @@ class TuneForm:
         self._said = 0.0
         self._runs_of: dict[int, Run] = {}
         self._shown = -1  # plays that the charts show
+        self.fields["scenario"].observe(self._show_limit)
+        self._show_limit()
         self.parts: tuple[Part, ...] = (
             section("tune_what", "Tuner", "a setting, its evidence, and a command", list(self.fields.values())),
             row("tune_row", [self.button]),
@@ -165,6 +166,12 @@ class TuneForm:
     def tell(self, words: str) -> None:
         """Show what went wrong."""
         self._wrong.text = words
+
+    def _show_limit(self) -> None:
+        """Begin with the gap that the scenario promises."""
+        name = self.fields["scenario"].value
+        if name is not None:
+            self.fields["limits"].show(f"gap_p99_ms={load_scenario(name).slo.gap_ms:g}")
 
     def _keep(self, asked: Asked, run: Run) -> None:
         self._runs_of = {asked.number: run}  # the newest alone: each holds its tables
