@@ -18,10 +18,12 @@ from workbench.simulate.calibration import Calibration
 from workbench.simulate.fitting import differs, fit
 from workbench.simulate.host import Simulator
 from workbench.simulate.validation import DRAWS, Validation, check_unseen, checked, validate
-from workbench.store import default_root, list_runs, open_run, run_folder
+from workbench.store import default_root, list_runs, open_run, prepare_root, run_folder
 from workbench.trace import Trace
 
 simulator_verbs = typer.Typer()
+
+_ROUGH = 20.0  # %: twice what the label of a sound calibration says
 
 _RunArgs = Annotated[list[str] | None, typer.Argument(metavar="[RUN...]", help="Ids of runs, or their folders.")]
 
@@ -43,6 +45,7 @@ def calibrate_command(
     else:
         with Workbench(**start_up_fields(start_up), runs=runs) as bench, console.bars() as progress:
             calibrating.check_live(bench)  # before the start, which takes a while
+            prepare_root(out or calibration.own_folder())
             bench.start(console.engine_start(progress))
             made = calibrating.calibrate(
                 bench, follow=lambda setting, run: console.follow(progress, setting, run), seconds=seconds
@@ -59,6 +62,9 @@ def calibrate_command(
     console.out.print(console.frame_table(rows, columns, f"error on {made.held_out}"))
     console.out.print(made.source, highlight=False, soft_wrap=True)
     console.out.print(_delays(made), highlight=False, soft_wrap=True)
+    if max(one.median_pct for one in made.fits.values()) > _ROUGH:
+        said = "these prices are rough: calibrate again while nothing else runs here, or for longer (--seconds)"
+        console.err.print(said, highlight=False, soft_wrap=True)
     typer.echo(path.resolve())
 
 
@@ -170,6 +176,9 @@ def _match(trace: Trace) -> Calibration | None:
 
 
 def _calibration_of(trace: Trace) -> Calibration:
+    label = str(trace.meta.get("label"))
+    if not label.startswith("live"):
+        raise InputError(f"run {trace.meta.get('id')}", label, "a live run", "play one with workbench run")
     found = _match(trace)
     if found is None:
         where = calibration.machine_key(trace.meta).get("device") or "its machine"

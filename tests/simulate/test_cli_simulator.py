@@ -48,6 +48,7 @@ def recorded(tmp_path, model_folder):
         for i, (budget, count, long) in enumerate(shapes)
     ]
     record("fresh", live(model_folder, asks(7, 4, 450), prices=slower(1.25), knobs=knobs(160)), setting="budget 160")
+    record("made-up", live(model_folder, asks(9), knobs=knobs(96)), label="simulated")
     record("load", live(model_folder, asks(8), knobs=knobs(96)), scenario="calibration")
     return seen
 
@@ -103,6 +104,9 @@ def test_a_run_that_was_fitted_is_refused(workbench, recorded):
         (["validate"], "runs: got 'none in"),
         (["validate", "nope"], "nope"),
         (["validate", "fresh"], "run fresh: got 'no calibration', expected one of its model and settings on Made-up"),
+        (["validate", "made-up"], "run made-up: got 'simulated', expected a live run; play one with workbench run"),
+        (["calibrate", "made-up"], "calibration: got 'simulated', expected live runs"),
+        (["calibrate", "--out", "/proc/nowhere"], "cannot write to /proc/nowhere"),
         (["validate", "fresh", "--calibration", "no.json"], "calibration: got 'no.json'"),
         (["calibrate", "seen-0", "--set", "model=smollm2"], "--set: got 'model=smollm2', expected no start-up field"),
         (["calibrate", "--set", "engine=simulated"], "calibrate: got 'a simulated engine', expected a live one"),
@@ -111,6 +115,16 @@ def test_a_run_that_was_fitted_is_refused(workbench, recorded):
 )
 def test_bad_calls_are_one_line(workbench, recorded, args, says):
     code, out, err = workbench(*args)
-    assert (code, out) == (2, "")
+    assert (code, out) == (1 if "cannot write" in says else 2, "")
     assert says in err[-1]
     assert len(err) == 1
+
+
+def test_rough_prices_are_said_to_be(workbench, recorded, monkeypatch):
+    assert "rough" not in " ".join(workbench("calibrate", *recorded)[2])
+    monkeypatch.setattr(cli_simulator, "_ROUGH", -1.0)
+    code, _, err = workbench("calibrate", *recorded)
+    assert (code, err[-1]) == (
+        0,
+        "these prices are rough: calibrate again while nothing else runs here, or for longer (--seconds)",
+    )
