@@ -25,9 +25,11 @@ from workbench.simulate.engine import SimulatedEngine
 from workbench.simulated_config import SimulatedConfig, engine_config
 from workbench.store import handed_over, prepare_root
 from workbench.workload.drops import Drops
-from workbench.workload.scenario import Scenario, load_scenario
+from workbench.workload.scenario import Scenario, Setting, load_scenario
 
 if TYPE_CHECKING:
+    from workbench.tune.compare import Comparison
+    from workbench.tune.compare.rounds import Tell
     from workbench.ui.panel.app import Panel
     from workbench.ui.tuner import Tuner
 
@@ -209,6 +211,14 @@ class Workbench(Plays):
             before = handover.run_before(last)
             runs = (last,) if before is None else (before, last)
         return handover.side_by_side(runs)
+
+    def compare_settings(
+        self, a: Setting | str, b: Setting | str, scenario: Scenario | str | Path, tell: Tell | None = None, **how: Any
+    ) -> Comparison:
+        """Play two settings in turn until it is clear which is better; see :func:`workbench.tune.compare.compare`."""
+        from workbench.tune.compare import compare  # here, since it stands on this module's runs
+
+        return compare(self, a, b, scenario, tell, **how)
 
     def serve_command(self, server: Literal["vllm", "sglang"] = "vllm") -> str:
         """The plain command for the configuration, with the hot knobs in force made permanent.

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.engine import command
@@ -26,6 +27,7 @@ else:  # where only :func:`slowable` is wanted, and vLLM would take seconds to i
     ProbeScheduler = object
 
 KNOB = "prefill_every"
+_ROOT = str(Path(__file__).resolve().parents[2])
 _HERE = "benchmarks.parts.slowed.SlowedScheduler"
 
 
@@ -50,9 +52,13 @@ class SlowedScheduler(ProbeScheduler):
 @contextmanager
 def slowable() -> Iterator[None]:
     """Engines that are started meanwhile have the scheduler that can be slowed; one step at a time only (CPU)."""
-    before = command._SCHEDULER[False]
+    before, path = command._SCHEDULER[False], os.environ.get("PYTHONPATH")
     command._SCHEDULER[False] = _HERE
+    os.environ["PYTHONPATH"] = os.pathsep.join([_ROOT, *([path] if path else [])])  # vLLM loads it by name
     try:
         yield
     finally:
         command._SCHEDULER[False] = before
+        os.environ.pop("PYTHONPATH")
+        if path:
+            os.environ["PYTHONPATH"] = path

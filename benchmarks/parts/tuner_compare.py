@@ -2,7 +2,8 @@
 
 ``live`` on one CPU engine whose steps can be slowed (:mod:`benchmarks.parts.slowed`), ``simulated`` with steps that
 vary as measured ones did. Each comparison plays rounds of its own. ``python -m benchmarks.parts.tuner_compare`` prints
-both alone; ``AA`` (20), ``PLANTED`` (10) and ``ROUNDS`` (12) scale it, ``ONLY=live`` or ``simulated`` plays one.
+both alone; ``AA`` (20), ``PLANTED`` (10) and ``ROUNDS`` (16, at most, of each comparison) scale it, ``ONLY=live`` or
+``simulated`` plays one, and ``SECONDS`` (1500) ends a part with the comparisons that there are by then.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ BUDGET = 256
 _DATA = Path(__file__).resolve().parents[2] / "data" / "calibrations"
 _ALTOGETHER = 1_000_003  # seeds of comparisons are this far apart
 
-Compare = Callable[[int, bool], Comparison]  # number of the comparison, whether B is slowed
+_SIZES = {"AA": "20", "PLANTED": "10", "ROUNDS": "16"}
+
+Play = Callable[[int, bool], Comparison]  # number of the comparison, whether B is slowed
 
 
-def live(aa: int = 20, planted: int = 10, rounds: int = 12) -> dict[str, Any]:
+def live(aa: int = 20, planted: int = 10, rounds: int = 16, seconds: float = 1500.0) -> dict[str, Any]:
     """The rates on one live CPU engine."""
     scenario = load()
     with (
@@ -56,10 +59,10 @@ def live(aa: int = 20, planted: int = 10, rounds: int = 12) -> dict[str, Any]:
             how: dict[str, Any] = {"rounds": rounds, "primary": PRIMARY, "seed": number, "warm_up": first}
             return Comparing(bench, a, b, scenario, **how).run()
 
-        return rates(one, aa, planted) | {"label": bench.engine.label}
+        return rates(one, aa, planted, seconds) | {"label": bench.engine.label}
 
 
-def simulated(aa: int = 20, planted: int = 10, rounds: int = 12) -> dict[str, Any]:
+def simulated(aa: int = 20, planted: int = 10, rounds: int = 16, seconds: float = 1500.0) -> dict[str, Any]:
     """The rates on a simulated engine: the committed calibration of SmolLM2, drawn anew for each play."""
     calibration = Calibration.from_dict(json.loads(max(_DATA.glob("smollm2-*.json")).read_text(encoding="utf-8")))
     scenario = load()
@@ -75,41 +78,62 @@ def simulated(aa: int = 20, planted: int = 10, rounds: int = 12) -> dict[str, An
             how: dict[str, Any] = {"rounds": rounds, "primary": PRIMARY, "seed": number, "bench_b": other}
             return Comparing(a, setting, setting, scenario, **how).run()
 
-        return rates(one, aa, planted) | {"label": a.engine.label}
+        return rates(one, aa, planted, seconds) | {"label": a.engine.label}
+
+
+def compare() -> dict[str, Any]:
+    """Both parts, sized by the environment.
+
+    Returns:
+        ``aa_difference_rate`` and ``planted_found`` (how many) of the live engine, and all figures under ``compare``.
+    """
+    sizes = [int(os.environ.get(name, default)) for name, default in _SIZES.items()]
+    seconds, only = float(os.environ.get("SECONDS", "1500")), os.environ.get("ONLY")
+    parts: dict[str, Callable[..., dict[str, Any]]] = {"simulated": simulated, "live": live}
+    figures = {name: part(*sizes, seconds) for name, part in parts.items() if only in (None, name)}
+    first = figures.get("live", {})
+    return {name: first.get(name) for name in ("aa_difference_rate", "planted_found")} | {"compare": figures}
 
 
 def load() -> Scenario:
     """The demo's scenario, short: a round of it takes a few seconds on one core."""
     scenario = load_scenario("chat_and_long")
     chat, long = scenario.streams
-    streams = (chat.replace(output_tokens=40), long.replace(prompt_tokens=600, output_tokens=4, start_s=0.2))
+    streams = (chat.replace(output_tokens=30), long.replace(prompt_tokens=400, output_tokens=4, start_s=0.2))
     return scenario.model_copy(update={"streams": streams, "settings_at_s": 0.0})
 
 
-def rates(one: Compare, aa: int, planted: int) -> dict[str, Any]:
-    """Play the comparisons, planted ones among the others, and count."""
+def rates(play: Play, aa: int, planted: int, seconds: float) -> dict[str, Any]:
+    """Play the comparisons, planted ones among the others, and count; those that began in time."""
     found: dict[bool, list[Comparison]] = {False: [], True: []}
     begun = time.monotonic()
     for number, slowed in enumerate(_mixed(aa, planted)):
-        comparison = one(number * 1009 + 7, slowed)
+        if time.monotonic() - begun > seconds:
+            say(f"comparisons: {seconds:g} s are over after {number} of {aa + planted}")
+            break
+        comparison = play(number * 1009 + 7, slowed)
         found[slowed].append(comparison)
         say(f"comparison {number + 1}/{aa + planted}, {'slowed' if slowed else 'A/A'}: {comparison.verdict.words}")
-        if os.environ.get("SPREADS"):
-            say(str({name: round(one.spread, 3) for name, one in comparison.estimates.items()}))
     differ = sum(one.verdict.kind in ("A better", "B better") for one in found[False])
     right = sum(one.verdict.kind == "A better" for one in found[True])
-    spread = [one.estimates[PRIMARY].spread for side in found.values() for one in side if PRIMARY in one.estimates]
+    played = [one for side in found.values() for one in side]
+    known = [one.estimates for one in played]
+    spread = {
+        name: statistics.median(some[name].spread for some in known if name in some)
+        for name in (PRIMARY, "gap_p50", "gap_p99")
+        if any(name in some for some in known)
+    }
     return {
-        "aa_difference_rate": differ / aa if aa else None,
-        "aa_runs": aa,
+        "aa_difference_rate": differ / len(found[False]) if found[False] else None,
+        "aa_runs": len(found[False]),
         "planted_found": right,
-        "planted_runs": planted,
+        "planted_runs": len(found[True]),
         "planted_ratio": [one.estimates[PRIMARY].ratio for one in found[True]],
         "verdicts": {
             name: [one.verdict.kind for one in found[side]] for name, side in (("aa", False), ("planted", True))
         },
-        "rounds_mean": statistics.fmean(len(one.rounds) for side in found.values() for one in side),
-        "spread_median": statistics.median(spread) if spread else None,
+        "rounds_mean": statistics.fmean([len(one.rounds) for one in played] or [0]),
+        "spread_median": spread,  # standard deviation of a pair's log ratio
         "seconds": time.monotonic() - begun,
     }
 
@@ -155,15 +179,5 @@ def _simulated(scenario: Scenario, calibration: Calibration, runs: Path, seed: i
         yield bench.start()
 
 
-def main() -> None:
-    """Play, measure, print."""
-    sizes = [
-        int(os.environ.get(name, default)) for name, default in (("AA", "20"), ("PLANTED", "10"), ("ROUNDS", "12"))
-    ]
-    parts = {"live": live, "simulated": simulated}
-    only = os.environ.get("ONLY")
-    answer({name: part(*sizes) for name, part in parts.items() if only in (None, name)})
-
-
 if __name__ == "__main__":
-    main()
+    answer(compare())

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from workbench import Workbench
 from workbench.config import SLO, EngineConfig
 from workbench.errors import EngineDiedError, EnvelopeError, InputError
 from workbench.tune.compare import Comparing, compare
@@ -105,6 +106,11 @@ def test_it_goes_on_until_it_is_clear_or_the_rounds_are_used_up(made_trace):
     assert (
         len(Comparing(calm, "budget=64", "budget=256", BURST, warm_up=False, rounds=9).run(adaptive=False).rounds) == 9
     )
+
+
+def test_a_workbench_has_it_as_a_method(bench):
+    found = Workbench.compare_settings(bench, "budget=64", "budget=256", BURST, warm_up=False, rounds=4)
+    assert found.verdict.kind == "A better"
 
 
 def test_the_same_setting_twice_is_said_to_be(bench):
