@@ -45,7 +45,7 @@ def write_page(notebook: nbformat.NotebookNode, path: Path, *, title: str, code:
     from jinja2 import DictLoader
     from nbconvert import HTMLExporter  # here, since it takes a second
 
-    exporter = HTMLExporter(
+    exporter = HTMLExporter(  # type: ignore[no-untyped-call]
         template_name="lab",
         template_file="offline.html.j2",
         extra_loaders=[DictLoader({"offline.html.j2": _OFFLINE})],

@@ -93,7 +93,7 @@ def run_notebook(
     logging.getLogger("papermill").setLevel(logging.ERROR)
     try:
         with _runs_here():
-            return papermill.execute_notebook(
+            done: nbformat.NotebookNode = papermill.execute_notebook(
                 str(path),
                 str(out),
                 parameters=given,
@@ -103,6 +103,7 @@ def run_notebook(
                 store_widget_state=False,
                 on_cell_start=started,
             )
+            return done
     except PapermillExecutionError as error:
         what = f"{error.ename}: {error.evalue}".splitlines()[0]
         raise EngineError(f"notebook {path.stem}, cell {error.cell_index}: {what}; see {out}") from None
@@ -112,9 +113,10 @@ def _read(path: Path) -> nbformat.NotebookNode:
     import nbformat
 
     try:
-        return nbformat.read(path, 4)
+        book: nbformat.NotebookNode = nbformat.read(path, 4)  # type: ignore[no-untyped-call]
     except Exception as error:
         raise InputError("notebook", path, "a notebook of format 4", f"mend it ({type(error).__name__})") from error
+    return book
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def _run(run: ReportRun) -> list[str]:
 def _knobs(run: ReportRun) -> dict[str, Any]:
     """The knobs that are not as an engine starts with them."""
     defaults = _config(run.trace.meta)
-    before = defaults.envelope.defaults.model_dump() if defaults is not None else Knobs().model_dump()
+    before = defaults.envelope.defaults.model_dump() if defaults is not None else dict.fromkeys(Knobs.model_fields)
     given = {name: value for name, value in run.setting.items() if name in before and value not in (None, "several")}
     return {name: value for name, value in given.items() if value != before[name]}
 

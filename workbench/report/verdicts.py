@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from workbench import claims
 from workbench.claims.verdict import Verdict
@@ -20,22 +21,21 @@ def verdicts(runs: Sequence[ReportRun]) -> list[Verdict]:
 
 
 def _judges(runs: Sequence[ReportRun]) -> Iterator[Callable[[], Verdict]]:
-    policies = {id(run): run.setting.get("policy") for run in runs}
-    whole = [run for run in runs if _tried(lambda run=run: claims.freeze(run)) is not None]
-    if whole:
-        yield lambda: claims.freeze(whole[0])
-    with_long = [run for run in runs if _tried(lambda run=run: claims.chunk_steps(run)) is not None]
+    whole = next((run for run in runs if _tried(partial(claims.freeze, run)) is not None), None)
+    with_long = [run for run in runs if _tried(partial(claims.chunk_steps, run)) is not None]
     if with_long:
-        yield lambda: claims.chunk_steps(*with_long)
-    beside = [run for run in with_long if whole and _tried(lambda run=run: claims.flat_gaps(whole[0], run)) is not None]
-    if beside:
-        yield lambda: claims.flat_gaps(whole[0], *beside)
-    yield lambda: claims.preemption_cost(*runs)
-    qos = [run for run in runs if policies[id(run)] == "qos"]
+        yield partial(claims.chunk_steps, *with_long)
+    if whole is not None:
+        yield partial(claims.freeze, whole)
+        beside = [run for run in with_long if _tried(partial(claims.flat_gaps, whole, run)) is not None]
+        if beside:
+            yield partial(claims.flat_gaps, whole, *beside)
+    yield partial(claims.preemption_cost, *runs)
+    qos = [run for run in runs if run.setting.get("policy") == "qos"]
     if qos:
-        plain = next((run for run in runs if policies[id(run)] in ("priority", "chunked")), None)
-        yield lambda: claims.qos_classes(*qos, against=plain)
-    yield lambda: claims.step_order(*runs)
+        plain = next((run for run in runs if run.setting.get("policy") in ("priority", "chunked")), None)
+        yield partial(claims.qos_classes, *qos, against=plain)
+    yield partial(claims.step_order, *runs)
 
 
 def _tried(judge: Callable[[], Verdict]) -> Verdict | None:
