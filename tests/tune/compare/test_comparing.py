@@ -35,7 +35,7 @@ class Bench:
     def __init__(self, trace, label="live CPU", cache=True, noise=0.01):
         config = EngineConfig(enable_prefix_caching=cache, max_num_batched_tokens=1024)
         self.engine = SimpleNamespace(
-            config=config, envelope=config.envelope, label=label, knobs=config.envelope.defaults.replace(budget=100)
+            keeps_cache=cache, envelope=config.envelope, label=label, knobs=config.envelope.defaults.replace(budget=100)
         )
         self.engine.set_knobs = self.engine_set
         self.trace, self.noise = trace, noise

@@ -201,7 +201,7 @@ class Comparing:
         """Play one setting; None if somebody stopped it."""
         found = self.comparison
         bench, setting = (self._benches[0], found.a) if letter == "A" else (self._benches[1], found.b)
-        if bench.engine.config.enable_prefix_caching:
+        if bench.engine.keeps_cache:
             bench.reset_prefix_cache()
         about = {"comparison": {"id": self._id, "side": letter, "what": what}}
         run = bench.run(self._scenario, setting=setting, seed=seed, salt=0, meta=about)
