@@ -15,6 +15,7 @@ from workbench.errors import InputError
 from workbench.session import Workbench
 from workbench.simulate import calibrating, calibration
 from workbench.simulate.calibration import Calibration
+from workbench.simulate.extrapolated import extrapolated
 from workbench.simulate.fitting import differs, fit
 from workbench.simulate.host import Simulator
 from workbench.simulate.validation import DRAWS, Validation, check_unseen, checked, validate
@@ -85,6 +86,9 @@ def validate_command(
     pairs = [(trace, found or _calibration_of(trace)) for trace in given or _unseen(runs, found)]
     for trace, prices in pairs:  # before the child is started, which takes a while
         check_unseen(trace, prices)
+        beyond = extrapolated(trace, prices)
+        if beyond:
+            console.err.print(f"{trace.meta.get('id')}: {beyond}", highlight=False, soft_wrap=True)
     judged: list[tuple[Calibration, list[Validation]]] = []
     simulator = Simulator()
     try:

@@ -85,6 +85,16 @@ def test_the_table_names_metrics_and_requests(workbench, recorded, tmp_path):
     assert calibration.load(file).checks == {}
 
 
+def test_steps_that_were_not_calibrated_are_said_to_be_extrapolated(workbench, recorded, tmp_path):
+    workbench("calibrate", *recorded[:2], "--out", tmp_path / "mine")  # budgets of 64 and 128
+    file = next((tmp_path / "mine").glob("*.json"))
+    code, _, err = workbench("validate", recorded[3], "--calibration", file, "--no-keep")  # of 512
+    assert code == 0
+    said = next(line for line in err if line.startswith("seen-3: "))
+    assert "of the steps are beyond those that were calibrated, such as " in said
+    assert "prompt tokens (measured: " in said
+
+
 def test_a_calibration_can_be_told_as_json(workbench, recorded, tmp_path):
     code, out, _ = workbench("calibrate", *recorded, "--out", tmp_path / "mine", "--json")
     assert code == 0
