@@ -38,9 +38,10 @@ def aiperf(stub: Stub, load: Load, folder: Path) -> Said:
     argv = [str(command), "profile", "--model", "stub", "--url", f"http://127.0.0.1:{stub.port}"]
     argv += ["--endpoint-type", "completions", "--streaming", "--concurrency", str(load.streams)]
     argv += ["--request-count", str(load.streams), "--synthetic-input-tokens-mean", "8"]
-    argv += ["--output-tokens-mean", str(load.tokens), "--tokenizer", "builtin", "--ui", "none"]
+    argv += ["--output-tokens-mean", str(load.tokens), "--tokenizer", tokenizer(), "--ui", "none"]
     argv += ["--artifact-dir", str(folder / "out"), "--use-server-token-count"]
-    call(argv, folder / "log")
+    # Offline, whatever the value, it takes the tokenizer's folder for a hub id.
+    call(argv, folder / "log", {"HF_HUB_OFFLINE": "", "TRANSFORMERS_OFFLINE": ""})
     (path,) = (folder / "out").rglob("profile_export.jsonl")
     rows = [json.loads(line)["metrics"] for line in path.read_text().splitlines()]
     rows = [row for row in rows if "time_to_first_token" in row]

@@ -123,6 +123,7 @@ class StampingHandler(ResponseHandler):  # type: ignore[misc]  # mypy skips aioh
         self.arrivals: Arrivals | None = None  # of the answer that is coming, or of the last one
         self._receive = super().data_received
         self._reader: KernelReader | None = None
+        self._stopped = False
         self._at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -135,6 +136,17 @@ class StampingHandler(ResponseHandler):  # type: ignore[misc]  # mypy skips aioh
         if transport is not None and not transport.is_closing() and can_stamp(transport):
             with contextlib.suppress(OSError, RuntimeError):  # the transport then goes on reading
                 self._reader = KernelReader(self._loop, transport, self._arrive)
+
+    def pause_reading(self) -> None:
+        """The body has reached aiohttp's limit."""
+        self._stopped = True
+        super().pause_reading()
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Go on; aiohttp asks for it after every chunk, and has its parser look for more each time."""
+        if self._stopped:
+            self._stopped = False
+            super().resume_reading(resume_parser)
 
     def _resume_transport_reading(self) -> None:
         if self._reader is None:

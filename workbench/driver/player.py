@@ -14,7 +14,7 @@ from workbench.driver.lateness import Lateness
 from workbench.driver.messages import Item, Report, RequestRow, Rows, Target, TokenRow, row_of
 from workbench.driver.stream import Stream
 
-FLUSH_S = 0.1  # between two parses: short enough for a live chart, long enough to stay off the hot path
+FLUSH_S = 0.05  # between two parses: short enough for a live chart, long enough to stay off the hot path
 _HURRIED_FLUSH_S = 0.005  # once cancelled
 _SLICE_S = 2e-4  # parsing at a stretch: packets that arrive meanwhile are stamped late by no more
 
