@@ -67,16 +67,17 @@ def import_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Record another tool's result file as a run, with what it holds; compare it with a run of ours."""
-    from workbench.exchange import import_file  # as above
+    from workbench.exchange import read_results, record  # as above
     from workbench.handover import side_by_side
     from workbench.run import RecordedRun
 
     other = None
     if compare is not None:  # before anything is recorded: a slip should leave nothing
         other = RecordedRun(Path(compare) if Path(compare).is_dir() else run_folder(runs, compare))
+    trace = read_results(file, benchmark).trace()  # before the bar: a wrong file should not cost one
     with console.bars() as progress:
-        task = progress.add_task("import", total=None, note="reading")
-        played = import_file(file, runs, name=name, which=benchmark)
+        task = progress.add_task("import", total=None, note="recording")
+        played = record(trace, runs, name or f"import {file.stem}")
         progress.update(task, total=1, completed=1, note="recorded")
     if other is None:
         show_run(played, as_json)

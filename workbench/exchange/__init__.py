@@ -8,7 +8,7 @@ rows.py       what the readers have in common
 importing.py  a result file as a run folder
 """
 
-from workbench.exchange.importing import import_file
+from workbench.exchange.importing import import_file, record
 from workbench.exchange.perfetto import write_perfetto
 from workbench.exchange.results import read_results
 from workbench.exchange.tables import read_csv, read_parquet, to_pandas, write_csv, write_parquet
@@ -18,6 +18,7 @@ __all__ = [
     "read_csv",
     "read_parquet",
     "read_results",
+    "record",
     "to_pandas",
     "write_csv",
     "write_parquet",

@@ -65,7 +65,7 @@ def until(true, seconds=10.0):
     return False
 
 
-ALWAYS = {"pause", "code", "serve"}
+ALWAYS = {"pause", "code", "serve", "sglang"}
 
 
 def test_only_what_makes_sense_can_be_pressed(panel, bench):

@@ -68,7 +68,8 @@ def test_every_field_has_a_control_on_screen_and_those_that_matter_come_first():
         assert one.label, name
     order = [form.controls["model"], form.preset, *(form.controls[name] for name in FIRST)]
     assert list(form.parts[: len(order)]) == order
-    hardware, drawer = [part for part in form.parts if part.parts]
+    hardware, server, drawer = [part for part in form.parts if part.parts]
+    assert (server.title, server.parts) == ("Server that runs already", tuple(form.server.values()))
     assert (hardware.title, hardware.parts) == ("Simulated hardware", (form.engine, *form.hardware.values()))
     assert (drawer.title, len(drawer.parts)) == ("More start-up fields", len(form.controls) - 1 - len(FIRST))
 
@@ -170,7 +171,7 @@ def test_nothing_can_be_changed_while_an_engine_runs():
     for off in (True, False):
         form.disabled = off
         assert form.disabled is off
-        every = (*form.controls.values(), *form.hardware.values(), form.preset, form.engine)
+        every = (*form.controls.values(), *form.hardware.values(), *form.server.values(), form.preset, form.engine)
         assert {one.disabled for one in every} == {off}
 
 

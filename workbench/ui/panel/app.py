@@ -11,6 +11,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from workbench.engine.attached import AttachedEngine
 from workbench.session import Workbench
 from workbench.simulated_config import SimulatedConfig
 from workbench.ui.live.board import Board
@@ -130,6 +131,7 @@ class Panel(widgets.Box):
             buttons.compare: lambda: self._actions.run("compare", self._hand.side_by_side),
             buttons.code: lambda: self._as_shown(self._hand.code),
             buttons.serve: lambda: self._as_shown(self._hand.command),
+            buttons.sglang: lambda: self._as_shown(lambda: self._hand.command("sglang")),
             self.knob_form.empty: lambda: self._actions.run("empty", self._bench.reset_prefix_cache),
             self.policy_form.button: self._compare_policies,
         }
@@ -224,7 +226,7 @@ class Panel(widgets.Box):
     def _state(self) -> str:
         """The engine's state in words, with the time that it has been so."""
         state = self._bench.engine.state
-        if state == "ready" and self.knob_form.disabled:
+        if state == "ready" and self.knob_form.disabled and self.knob_form.problem is None:
             self._refresh()  # nobody shall read "ready" and turn a knob that is not yet bound to the engine
         if self._progress is not None:
             seconds, what = self._progress
@@ -276,17 +278,24 @@ class Panel(widgets.Box):
         if not ready and shown is not None and shown.max_model_len != self._length:
             self._length = shown.max_model_len
             self.load_form.bind(self._length)
-        if ready and (self.knob_form.disabled or engine.revision != self._revision):
+        why = engine.why_no_knobs if isinstance(engine, AttachedEngine) else None
+        if ready and why is not None:
+            if self.knob_form.problem != why:
+                self.start_form.set(self._bench.config.model_dump())
+                self.knob_form.explain(why)
+                self._length = self._bench.config.max_model_len
+                self.load_form.bind(self._length)
+        elif ready and (self.knob_form.disabled or engine.revision != self._revision):
             if self.knob_form.disabled:
                 self.start_form.set(self._bench.config.model_dump())
-                caches, note = engine.config.enable_prefix_caching, self._memory.note
+                caches, note = engine.envelope.prefix_caching, self._memory.note
                 self.knob_form.bind(engine.envelope, engine.knobs, caches=caches, note=note)
                 self._length = self._bench.config.max_model_len
                 self.load_form.bind(self._length)
             else:
                 self.knob_form.show(engine.knobs)
             self._revision = engine.revision
-        elif not ready and not self.knob_form.disabled:
+        elif not ready and (not self.knob_form.disabled or self.knob_form.problem is not None):
             self.knob_form.unbind()
         self.buttons.fit(
             can_start=not starting and not up and self.start_form.problem is None,
@@ -300,7 +309,7 @@ class Panel(widgets.Box):
         if ready and self._memory.stale and not going("peaks"):
             self._actions.run("peaks", self._look_at_peaks)
         simulated = isinstance(self._bench.config, SimulatedConfig)
-        can = ready and not self._bench.playing
+        can = ready and why is None and not self._bench.playing
         self.policy_form.fit(can=can, going=going("policies"), simulated=simulated)
         self._log.show(engine.log_tail())
 

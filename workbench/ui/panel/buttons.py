@@ -26,9 +26,18 @@ class Buttons:
         self.compare = Button("compare", "Compare with last", "compare(): this run beside the one recorded before it")
         self.code = Button("code", "Copy as code", "code(): the Python lines that do the same")
         self.serve = Button("serve", "Copy vllm serve", "serve_command(): the plain vllm command with these knobs")
+        self.sglang = Button("sglang", "Copy SGLang", "serve_command('sglang'): the same by the flags that SGLang has")
         self.engine = row("engine_row", [self.start, self.stop])
         self.load = row("load_row", [self.run, self.drop])
-        self.hand_over: tuple[Part, ...] = (self.pause, self.save, self.report, self.compare, self.code, self.serve)
+        self.hand_over: tuple[Part, ...] = (
+            self.pause,
+            self.save,
+            self.report,
+            self.compare,
+            self.code,
+            self.serve,
+            self.sglang,
+        )
 
     def fit(
         self,

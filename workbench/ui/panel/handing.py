@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from workbench.session import Workbench
 from workbench.ui.panel.parts import Pane
@@ -58,6 +58,6 @@ class HandOver:
         load = self._load()
         self._copy(self._bench.code(load["scenario"], rate=load["rate"], slo=load["slo"]))
 
-    def command(self) -> None:
+    def command(self, server: Literal["vllm", "sglang"] = "vllm") -> None:
         """Copy the plain command."""
-        self._copy(self._bench.serve_command())
+        self._copy(self._bench.serve_command(server))

@@ -121,6 +121,12 @@ class KnobForm:
             self.remind()
             self._hide_what_does_nothing()
 
+    def explain(self, why: str) -> None:
+        """Show that the engine has no hot knobs, and why."""
+        with self._said.together():
+            self.unbind()
+            self._say(why)
+
     def show(self, knobs: Knobs) -> None:
         """Show what is in force, such as a change from a cell. Nobody is told."""
         with self._said.together():

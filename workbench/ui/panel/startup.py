@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from workbench.attached_config import AttachedConfig
 from workbench.config import EngineConfig
 from workbench.engine.dtype import fitted
 from workbench.errors import InputError
@@ -30,7 +31,10 @@ _OFFERED: Mapping[str, tuple[int, ...]] = {
 }
 
 
-LIVE, SIMULATED = "live", "simulated"
+LIVE, SIMULATED, ATTACHED = "live", "simulated", "attached"
+_SERVER = ("url", "api_key_env", "chat", "insecure", "ca", "tokenizer", "probe")
+_OF_ANY = ("model", "max_model_len", "start_timeout_s")  # fields that say something about an attached server, too
+_URL = "http://127.0.0.1:8000/v1"
 _GPUS = ("H100", "H200", "A100", "B200", "L40S", "RTX 4090", "cpu")
 # Not count: that is tensor times pipeline parallel.
 _HARDWARE = ("pace", "link", "step_time", "swap_gib", "swap_overlap", "kv_blocks")
@@ -42,7 +46,8 @@ class StartUpForm:
     Attributes:
         parts: what to display in a :class:`~workbench.ui.panel.form.Form`.
         controls: by the field's name, one for every field of a live engine.
-        engine: live or simulated.
+        engine: live, simulated or attached.
+        server: by the field's name, how an attached server is reached.
         hardware: by the field's name, what only a simulated engine has.
         preset: the drop-down of presets; "own" is a configuration that is none of them.
     """
@@ -57,13 +62,15 @@ class StartUpForm:
         self._known = {one.name: one.config for one in presets().values()}
         self.preset = choice("preset", "preset", "", [*self._known, _OWN], _OWN, text=_title)
         self.engine = choice(
-            "engine", "engine", "live: vLLM computes here. simulated: its scheduler runs in virtual time.",
-            (LIVE, SIMULATED), LIVE,
+            "engine", "engine",
+            "live: vLLM computes here. simulated: its scheduler runs in virtual time. attached: a server runs already.",
+            (LIVE, SIMULATED, ATTACHED), LIVE,
         )  # fmt: skip
         self.hardware: dict[str, Control] = {
             "gpu": suggesting(SimulatedConfig, "gpu", _GPUS),
             **{name: control(SimulatedConfig, name) for name in _HARDWARE},
         }
+        self.server = {name: control(AttachedConfig, name, default=_URL if name == "url" else None) for name in _SERVER}
         self._said, self._memory = Text("start_problem", "alert"), Text("start_memory")
         self._callbacks: list[Callable[[], None]] = []
         self._disabled = False
@@ -75,10 +82,11 @@ class StartUpForm:
             *(self.controls[name] for name in FIRST),
             self._memory,
             Drawer("hardware", "Simulated hardware", [self.engine, *self.hardware.values()], "Hardware that you lack"),
+            Drawer("server", "Server that runs already", list(self.server.values()), "Of an attached engine"),
             Drawer("more", "More start-up fields", more, hint),
             self._said,
         )
-        for one in (*self.controls.values(), *self.hardware.values()):
+        for one in (*self.controls.values(), *self.hardware.values(), *self.server.values()):
             one.observe(self._changed)
         self.engine.observe(self._switched)
         self.preset.observe(self._chosen)
@@ -103,7 +111,9 @@ class StartUpForm:
     def values(self) -> dict[str, Any]:
         """Fields that differ from the defaults, as :class:`workbench.Workbench` takes them; unchecked on a problem."""
         if self._config is not None:
-            kind = {"engine": SIMULATED} if self._simulated else {}
+            kind = {"engine": self.engine.value} if self.engine.value != LIVE else {}
+            if isinstance(self._config, AttachedConfig):
+                return {name: value for name, value in self._config.own.items() if value not in (None, "", False, 0)}
             return kind | self._config.model_dump(exclude_defaults=True)
         return {name: one.value for name, one in self._shown.items() if one.value != one.default}
 
@@ -116,7 +126,7 @@ class StartUpForm:
         """Show a whole configuration: these fields, the others as by default. Nobody is told."""
         with self._said.together():
             self.engine.show(fields.get("engine", LIVE))
-            for name, one in (*self.controls.items(), *self.hardware.items()):
+            for name, one in (*self.controls.items(), *self.hardware.items(), *self.server.items()):
                 one.show(fields.get(name, one.default))
             self._check()
 
@@ -133,7 +143,7 @@ class StartUpForm:
     def disabled(self, off: bool) -> None:
         with self._said.together():
             self._disabled = self.preset.disabled = self.engine.disabled = off
-            for one in (*self.controls.values(), *self.hardware.values()):
+            for one in (*self.controls.values(), *self.hardware.values(), *self.server.values()):
                 one.disabled = off
 
     def _chosen(self) -> None:
@@ -145,7 +155,9 @@ class StartUpForm:
 
     def _switched(self) -> None:
         """Another kind of engine has other defaults."""
-        self.set(SimulatedConfig().model_dump() if self._simulated else {})
+        others: dict[str, EngineConfig] = {SIMULATED: SimulatedConfig(), ATTACHED: AttachedConfig(url=_URL)}
+        other = others.get(self.engine.value)
+        self.set(other.model_dump() if other is not None else {})
         self._tell()
 
     def _changed(self) -> None:
@@ -157,8 +169,14 @@ class StartUpForm:
         return bool(self.engine.value == SIMULATED)
 
     @property
+    def _attached(self) -> bool:
+        return bool(self.engine.value == ATTACHED)
+
+    @property
     def _shown(self) -> dict[str, Control]:
         """What the kind of engine has, by field."""
+        if self._attached:
+            return {"engine": self.engine, **{name: self.controls[name] for name in _OF_ANY}, **self.server}
         more = {"engine": self.engine, **self.hardware} if self._simulated else {}
         return {**self.controls, **more}
 
@@ -172,16 +190,21 @@ class StartUpForm:
             self._config = engine_config({name: one.value for name, one in self._shown.items()})
             if isinstance(self._config, SimulatedConfig):
                 self._look_up(self._config)
-            else:
+            elif not isinstance(self._config, AttachedConfig):
                 self._problem = hindrance(self._config)
         except InputError as wrong:
             self._problem = str(wrong)
         with self._said.together():
             for one in self.hardware.values():
                 one.hidden = not self._simulated
+            for one in self.server.values():
+                one.hidden = not self._attached
+            for name, one in self.controls.items():  # what it was started with is not known
+                one.hidden = self._attached and name not in _OF_ANY
+            self.preset.hidden = self._attached
         self._said.text = self._problem
         name = _OWN
-        if self._config is not None and not self._simulated:
+        if self._config is not None and self.engine.value == LIVE:
             shown = fitted(self._config, "cpu")  # as that of a running engine is
             name = next((name for name, config in self._known.items() if fitted(config, "cpu") == shown), _OWN)
         self.preset.show(name)

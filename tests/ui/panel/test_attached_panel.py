@@ -1,0 +1,85 @@
+"""The panel on somebody else's server, played by a stub; no browser."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workbench import Workbench
+from workbench.attached_config import AttachedConfig
+from workbench.ui.panel.app import Panel
+from workbench.ui.panel.startup import StartUpForm
+
+STUB = Path(__file__).parents[2] / "engine" / "openai_stub.py"
+
+
+@pytest.fixture(scope="module")
+def panel(tmp_path_factory):
+    server = subprocess.Popen([sys.executable, STUB, json.dumps({})], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+    with Workbench(engine="attached", url=url, runs=tmp_path_factory.mktemp("runs")) as bench:
+        panel = Panel(bench).follow()
+        panel.buttons.start.press()
+        settle(panel)
+        assert panel._log.errors == ()
+        yield panel
+        panel.close()
+    server.kill()
+    server.communicate()
+
+
+def settle(panel):
+    panel._actions.wait(120)
+    panel._refresh()
+
+
+def test_the_form_shows_how_it_is_reached_and_nothing_that_is_not_known(panel):
+    form = panel.start_form
+    assert (form.engine.value, form.server["url"].value) == ("attached", panel._bench.config.url)
+    assert not any(one.hidden for one in form.server.values())
+    shown = {name for name, one in form.controls.items() if not one.hidden}
+    assert shown == {"model", "max_model_len", "start_timeout_s"}
+    assert form.controls["max_model_len"].value == 4096  # the server said so
+
+
+def test_the_hot_knobs_are_grey_and_say_why(panel):
+    form = panel.knob_form
+    assert form.disabled
+    assert all(one.disabled for one in form.controls.values())
+    assert "started with our probe" in form.problem or "with our probe" in form.problem
+    (said,) = [part for part in form.parts if part.id == "knob_problem"]
+    assert said.text == form.problem
+    assert panel.policy_form.button.disabled
+
+
+def test_a_load_is_played_and_its_numbers_are_labelled(panel):
+    assert not panel.buttons.run.disabled
+    panel._bench.drop_long(64)
+    assert panel._bench.current_run.wait(60)
+    assert panel._bench.current_run.label.startswith("attached (127.0.0.1:")
+    settle(panel)
+    assert panel._log.errors == ()
+
+
+def test_the_command_of_somebody_elses_server_is_refused_in_the_panel(panel):
+    panel.buttons.serve.press()
+    settle(panel)
+    assert any("an engine that we start" in str(error) for error in panel._log.errors)
+    panel._log.clear()
+
+
+def test_the_form_alone_goes_to_attached_and_back():
+    form = StartUpForm()
+    assert all(one.hidden for one in form.server.values())
+    form.engine.choose("attached")
+    assert isinstance(form.config, AttachedConfig)
+    assert form.problem is None
+    form.server["url"].put("ftp://x")
+    assert "an http or https address" in form.problem
+    form.server["url"].put("http://h:1")
+    assert form.values() == {"engine": "attached", "url": "http://h:1/v1", "start_timeout_s": 10.0}
+    form.engine.choose("live")
+    assert all(one.hidden for one in form.server.values())
+    assert not any(one.hidden for one in form.controls.values())
