@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from workbench.simulate.calibration import Calibration
 from workbench.simulate.measured import measured_steps
 from workbench.simulate.steptime.base import StepShape
@@ -18,7 +20,8 @@ def extrapolated(trace: Trace, calibration: Calibration) -> str:
     """
     model = Calibrated(calibration)
     design, _, _ = measured_steps(trace)
-    shapes = [StepShape(*(int(value) for value in row[1:6])) for row in design]  # in the order of prices.FEATURES
+    columns = design[:, 1:6].astype(np.int64).tolist()  # in the order of prices.FEATURES
+    shapes = [StepShape(tokens, pairs, decodes, seen, prompts) for tokens, pairs, decodes, seen, prompts in columns]
     found = [said for said in map(model.outside, shapes) if said]
     if not found:
         return ""
