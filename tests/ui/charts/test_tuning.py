@@ -13,6 +13,7 @@ from workbench.tune.confirm import confirm
 from workbench.tune.goal import Goal
 from workbench.tune.space import Space
 from workbench.ui.charts import Look, front_chart, importance_chart, slo_chart, study_chart
+from workbench.ui.charts.grid import sampled_edges
 from workbench.ui.charts.theme import DARK, LIGHT
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tune"))
@@ -46,6 +47,10 @@ def cells(rows, chart):
     return {(row["x"], row["y"]): row for row in rows(chart) if "figure" in row and "nearest" in row}
 
 
+def corners(rows, chart):
+    return [row for row in rows(chart) if set(row) == {"x", "x2", "y", "y2"}]
+
+
 def test_each_sampled_setting_has_its_cell_its_figure_and_its_nearest_limit(answer, rows):
     found = cells(rows, slo_chart(answer))
     # budgets 256, 512, 1024 across; caps 64, 128 and off up: off is the largest
@@ -59,14 +64,20 @@ def test_each_sampled_setting_has_its_cell_its_figure_and_its_nearest_limit(answ
 
 
 def test_the_edge_parts_what_is_within_the_limits_from_what_is_not(answer, rows):
-    edges = [row for row in rows(slo_chart(answer)) if set(row) == {"x", "x2", "y", "y2"} and isinstance(row["x"], int)]
+    edges = [row for row in corners(rows, slo_chart(answer)) if row["x"] == row["x2"] or row["y"] == row["y2"]]
     # 512 and 1024 without a cap; 1024 with the cap 128 and without. What was stopped is on neither side.
     assert sorted((edge["x"], edge["x2"], edge["y"], edge["y2"]) for edge in edges) == [(2, 2, 2, 3), (2, 3, 2, 2)]
 
 
+def test_between_cells_that_do_not_touch_the_edge_is_half_way():
+    # across: cells 0 and 3 of a row; up: cells 0 and 2 of a column
+    assert sampled_edges({(0, 0): True, (3, 0): False}) == [{"x": 2.0, "x2": 2.0, "y": 0, "y2": 1}]
+    assert sampled_edges({(0, 0): True, (0, 2): False, (0, 3): False}) == [{"x": 0, "x2": 1, "y": 1.5, "y2": 1.5}]
+
+
 def test_the_pick_is_framed_and_every_play_is_a_mark(answer, rows):
     chart = slo_chart(answer)
-    frames = [row for row in rows(chart) if set(row) == {"x", "x2", "y", "y2"} and not isinstance(row["x"], int)]
+    frames = [row for row in corners(rows, chart) if row["x"] != row["x2"] and row["y"] != row["y2"]]
     assert [(round(row["x"]), round(row["y2"])) for row in frames] == [(1, 3)]
     assert sorted(row["trial"] for row in rows(chart) if "trial" in row) == [0, 1, 2, 3, 4]
 

@@ -35,3 +35,18 @@ def cell_edges(feasible: Mapping[tuple[int, int], bool]) -> list[dict[str, int]]
         if feasible.get((x, y + 1), good) != good:
             found.append({"x": x, "x2": x + 1, "y": y + 1, "y2": y + 1})
     return found
+
+
+def sampled_edges(feasible: Mapping[tuple[int, int], bool]) -> list[dict[str, float]]:
+    """The same where not every cell was sampled: half-way between two that follow each other in a row or a column."""
+    found: list[dict[str, float]] = []
+    for (x, y), good in feasible.items():
+        right = min((at for at, row in feasible if row == y and at > x), default=None)
+        if right is not None and feasible[right, y] != good:
+            middle = (x + 1 + right) / 2
+            found.append({"x": middle, "x2": middle, "y": y, "y2": y + 1})
+        above = min((at for column, at in feasible if column == x and at > y), default=None)
+        if above is not None and feasible[x, above] != good:
+            middle = (y + 1 + above) / 2
+            found.append({"x": x, "x2": x + 1, "y": middle, "y2": middle})
+    return found

@@ -14,7 +14,7 @@ from workbench.tune.candidates import Candidate
 from workbench.tune.goal import FAILED
 from workbench.tune.space import Space
 from workbench.tune.trial import Result
-from workbench.ui.charts.grid import cell_axis, cell_edges, cell_words
+from workbench.ui.charts.grid import cell_axis, cell_words, sampled_edges
 from workbench.ui.charts.theme import Look, finish, message_chart
 
 CONTOUR = "What each budget and chunk cap reached"
@@ -38,8 +38,9 @@ def slo_chart(answer: Answer, space: Space | None = None, look: Look | None = No
     """The best that was reached by budget (across) and chunk cap (up); darker is better.
 
     Orange breaks a limit, grey was stopped early since others are better. Every trial is a mark in its cell. Only what
-    was sampled is coloured, nothing is interpolated; a dashed line parts cells within the limits from those beside them
-    that are not. Where several settings share a cell (other policies, running caps), it shows the best of them.
+    was sampled is coloured, nothing is interpolated; a dashed line parts cells within the limits from the next sampled
+    ones that are not, half-way between them. Where several settings share a cell (other policies, running caps), it
+    shows the best of them.
 
     Args:
         answer: of a study, also of one that goes on.
@@ -90,7 +91,7 @@ def slo_chart(answer: Answer, space: Space | None = None, look: Look | None = No
             .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
         )
     known = {places[key]: one.feasible for key, one in shown.items() if one.feasible or one.broken}
-    edges = cell_edges(known)
+    edges = sampled_edges(known)
     if edges:
         layers.append(
             alt.Chart(pd.DataFrame(edges))
@@ -226,7 +227,7 @@ def _subtitle(answer: Answer, elsewhere: int) -> list[str]:
     lines = [
         f"{answer.label or 'not played'} · {aim.words}, {aim.unit} · {len(answer.results)} trials",
         answer.goal.words,
-        "below each figure the nearest limit · dashed: edge of what is within all limits · framed: the pick",
+        "below each figure the nearest limit · dashed: the edge, half-way between sampled cells · framed: the pick",
     ]
     if elsewhere:
         lines.append(f"{elsewhere} settings of policies without budget and chunk cap are not in the grid")

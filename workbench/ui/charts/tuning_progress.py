@@ -16,6 +16,7 @@ from workbench.ui.charts.tuning import kind_colour, kind_of, kind_shape
 
 NAME = "The study, trial by trial"
 _HEADROOM = 1.12
+_NO_FIGURE = "No trial was played for long enough to have a figure yet."
 
 
 def study_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.LayerChart:
@@ -35,7 +36,9 @@ def study_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
     shown = [row for row in rows if row["reached"] is not None]
     subtitle = _subtitle(answer, len(shown))
     if not shown:
-        return message_chart(look, name=NAME, subtitle=subtitle[0], message="Nothing was played yet.")
+        return message_chart(
+            look, name=NAME, subtitle=subtitle[0], message=_NO_FIGURE if rows else "Nothing was played yet."
+        )
     frame = pd.DataFrame(shown)
     top = _HEADROOM * max(frame["reached"].max(), 1e-9)
     x = alt.X("at:Q", scale=alt.Scale(domain=[0, len(rows) + 1], nice=False), axis=_trials(len(rows)))
