@@ -1,8 +1,8 @@
 """What a report of ten minutes costs: seconds to write it, bytes, seconds to check it again, and rows left out.
 
 The scenario ``interactive``, ten minutes and more on a simulated engine of this CPU, in virtual time: three chats
-always in flight and documents among them, some 60,000 gaps. ``RUN=/path/of/a/run`` takes a recorded one. ``BUSY=1`` plays two
-chats a second and documents of 16K for ten minutes on 8 x H100 instead, some 240,000 gaps.
+always in flight and documents among them, some 60,000 gaps. ``RUN=/path/of/a/run`` takes a recorded one. ``BUSY=1``
+plays two chats a second and documents of 16K for ten minutes on 8 x H100 instead, some 240,000 gaps.
 """
 
 from __future__ import annotations

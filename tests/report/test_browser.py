@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import re
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -155,3 +158,36 @@ def test_markup_in_names_stays_text(make_trace, open_page, tmp_path):
     for name in ("gaps-0", "steps-0"):  # the origin in the heading, the request in the legend
         texts = opened.page.locator(f"figure[data-chart={name}] svg text").all_text_contents()
         assert sum(evil[:20] in text for text in texts) >= 2, name
+
+
+def test_the_pdf_has_the_charts_in_their_colours(report, browser, tmp_path):
+    from workbench.report.pdf import write_pdf
+
+    data = write_pdf(report, tmp_path / "report.pdf").read_bytes()
+    drawn = b""
+    for found in re.finditer(rb"stream\r?\n(.*?)endstream", data, re.DOTALL):
+        with contextlib.suppress(zlib.error):
+            drawn += zlib.decompressobj().decompress(found[1])
+    for name, colour in COLOURS.items():
+        operands = rb"\s".join(rb"0?\.?0*" + f"{level / 255:.3f}".strip("0").encode() + rb"\d*" for level in colour)
+        assert len(re.findall(operands + rb"\s(?:rg|RG)\b", drawn)) > 0, name
+    assert len(re.findall(rb"/Type\s*/Page\b", data)) >= 2
+
+
+def test_an_exported_notebook_shows_its_chart_and_asks_for_nothing(open_page, tmp_path):
+    import nbformat
+
+    from workbench import Workbench
+    from workbench.report.export import write_page
+    from workbench.ui.charts import gap_chart
+    from workbench.ui.static import PAGE_LOOK, show
+
+    run = Workbench.open("data/runs/chats_beside_a_prompt-budget-320")
+    shown = show(gap_chart(run.trace, run.slo, PAGE_LOOK))
+    output = nbformat.v4.new_output("display_data", {"text/html": shown._repr_html_(), "text/plain": repr(shown)})
+    cell = nbformat.v4.new_code_cell("show(...)", outputs=[output])
+    page = write_page(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "page.html", title="t")
+    opened = open_page(page, live=False)
+    assert opened.requests == [page.as_uri()]
+    assert opened.complaints == []
+    assert near(opened.page.locator(".wb-static").screenshot(), COLOURS["decode"]) > 40

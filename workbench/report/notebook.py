@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 TAG = "parameters"  # of the cell whose variables can be set
 _CELL_S = 1800
+_KERNEL = "python3"
 _FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 
 
@@ -43,10 +45,23 @@ def find_notebook(name: str | Path) -> Path:
 
 
 def parameters_of(path: Path) -> dict[str, str]:
-    """The variables that a notebook lets be set, with their defaults as written; from its cell with the tag."""
-    import papermill  # here, since it takes a second
+    """The variables that a notebook lets be set, with their defaults as written; from its cell with the tag.
 
-    return {name: str(one["default"]) for name, one in papermill.inspect_notebook(str(path)).items()}
+    Raises:
+        InputError: it is no notebook, or that cell is no Python.
+    """
+    cells = [cell for cell in _read(path).cells if TAG in cell.metadata.get("tags", ())]
+    try:
+        lines = [line for cell in cells for line in ast.parse(cell.source).body]
+    except SyntaxError as error:
+        raise InputError(f"{path.name}: parameters", error.text, "Python assignments", "mend the cell") from None
+    return {
+        target.id: ast.unparse(line.value)
+        for line in lines
+        if isinstance(line, ast.Assign)
+        for target in line.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def run_notebook(
@@ -97,6 +112,8 @@ def run_notebook(
                 str(path),
                 str(out),
                 parameters=given,
+                kernel_name=_KERNEL,
+                language="python",
                 cwd=str(path.resolve().parent),
                 progress_bar=False,
                 execution_timeout=_CELL_S,
