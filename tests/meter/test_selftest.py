@@ -47,6 +47,7 @@ def test_no_token_of_many_streams_is_lost_or_invented(stub, client, kind):
     case = load(stub, client, kind, 40, 50.0, 1.0, lambda what, share: told.append(share))
     assert (case.wrong, case.errors.tokens_truth, case.errors.tokens_ours) == ("", 2000, 2000)
     assert case.errors.gap_ms.size == 40 * 49
+    assert case.waited is None or 0 <= case.waited <= 1
     assert told
 
 
@@ -114,16 +115,17 @@ def errors(gap_ms, doubt_ms=0.0):
 
 
 @pytest.mark.parametrize(
-    ("gap_ms", "doubt_ms", "late_ms", "part"),
+    ("gap_ms", "doubt_ms", "waited", "part"),
     [
-        (0.9, 9.0, 90.0, ""),
-        (1.1, 0.6, 0.0, "the stub itself was held up"),
-        (1.1, 0.0, 30.0, "waited up to 30 ms for a core"),
-        (1.1, 0.0, 1.0, "too slow for this load"),
+        (0.9, 9.0, 0.9, ""),
+        (1.1, 0.6, 0.9, "the stub itself was held up"),
+        (1.1, 0.0, 0.06, "waited for a core 6% of the time"),
+        (1.1, 0.0, 0.04, "too slow for this load"),
+        (1.1, 0.0, None, "its loop ran up to 7 ms late"),
     ],
 )
-def test_times_that_are_off_come_with_a_reason(gap_ms, doubt_ms, late_ms, part):
-    why = selftest_module._why(errors(gap_ms, doubt_ms), late_ms)
+def test_times_that_are_off_come_with_a_reason(gap_ms, doubt_ms, waited, part):
+    why = selftest_module._why(errors(gap_ms, doubt_ms), 7.0, waited)
     assert part in why
     assert bool(why) == (gap_ms > 1.0)
 

@@ -41,7 +41,8 @@ class KernelReader:
         self.error: OSError | None = None  # what ended the connection
         self._loop, self._transport, self._deliver = loop, transport, deliver
         # A descriptor of our own: loops let nobody else read one that belongs to a transport.
-        self._socket = socket.fromfd(transport.get_extra_info("socket").fileno(), socket.AF_INET, socket.SOCK_STREAM)
+        theirs = transport.get_extra_info("socket")
+        self._socket = socket.fromfd(theirs.fileno(), theirs.family, socket.SOCK_STREAM)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             self._socket.setblocking(False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from workbench.meter.scripts import SCRIPTS
 from workbench.meter.stub import Stub
 
 LIMIT_MS = 1.0  # of the P99 of gap errors: a gap on the fastest engines is some 5 ms
+_WAITED = 0.05  # of its time
 _SPACE_MS = 5.0  # between two streams that begin
 _PATIENCE_S = 30.0  # beyond what a load takes by its own pace
 
@@ -32,6 +35,7 @@ class Case:
         wrong: why it fails; empty if it does not.
         why: what its times suffer from; empty if they are good or are not judged.
         late_ms: how late the client's loop ran at worst.
+        waited: share of the load's time for which the client was ready to run and had no core; none if not known.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Case:
     wrong: str = ""
     why: str = ""
     late_ms: float = 0.0
+    waited: float | None = None
 
     @property
     def verdict(self) -> str:
@@ -62,6 +67,7 @@ class Case:
             "send_to_read_p50_ms": float(np.median(e.send_ms)) if e.send_ms.size else None,
             "truth_doubt_p99_ms": _high(e.doubt_ms),
             "client_late_ms": self.late_ms,
+            "client_waited": self.waited,
             "verdict": self.verdict,
         }
 
@@ -148,14 +154,17 @@ def load(
     wanted = [request(name, tokens, i * _SPACE_MS / 1000) for i, name in enumerate(names)]
     title = f"{streams} streams x {rate:g} events/s" + (", in step" if kind == "lockstep" else "")
     patience_s = seconds + streams * _SPACE_MS / 1000 + _PATIENCE_S
+    before, begun = _waited_s(client.pid), time.monotonic()
     played = play(client, wanted, patience_s, _watch(tell, title))
+    after, took_s = _waited_s(client.pid), time.monotonic() - begun
+    waited = None if before is None or after is None else (after - before) / took_s
     errors = pool(played.errors(stub.truth()).values())
     late_ms = max(played.late_s, default=0.0) * 1e3
     wrong = _miscounted(errors, tokens * streams)
     failed = sum(row["status"] != "ok" for row in played.requests.values())
     if failed and not wrong:
         wrong = f"{failed} of {streams} requests failed"
-    return Case(title, errors, wrong, "" if wrong else _why(errors, late_ms), late_ms)
+    return Case(title, errors, wrong, "" if wrong else _why(errors, late_ms, waited), late_ms, waited)
 
 
 def _wanted(name: str) -> int:
@@ -184,7 +193,15 @@ def _miscounted(errors: Errors, tokens: int) -> str:
     return "" if errors.in_order else "tokens out of order"
 
 
-def _why(errors: Errors, late_ms: float) -> str:
+def _waited_s(pid: int) -> float | None:
+    """How long a process was ready to run and had no core, since it began (schedstats of proc(5))."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _why(errors: Errors, late_ms: float, waited: float | None) -> str:
     """What keeps the times of a load from being trusted."""
     off = errors.gap(99)
     if off is None or off <= LIMIT_MS:
@@ -193,9 +210,9 @@ def _why(errors: Errors, late_ms: float) -> str:
     doubt = float(np.percentile(errors.doubt_ms, 99))
     if doubt > LIMIT_MS / 2:
         return f"{said}: the stub itself was held up for {doubt:.1f} ms, the machine is too busy to tell"
-    if late_ms > 1e3 / 50:
-        return f"{said}: the client waited up to {late_ms:.0f} ms for a core, the machine is too busy"
-    return f"{said}: the client is too slow for this load here"
+    if waited is not None and waited > _WAITED:
+        return f"{said}: the client waited for a core {waited:.0%} of the time, the machine is too busy"
+    return f"{said}: the client is too slow for this load here, its loop ran up to {late_ms:.0f} ms late"
 
 
 def _high(values: Any) -> float | None:
