@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 from made_results import MadeUpPlayer, result
@@ -59,6 +60,14 @@ def test_where_no_setting_is_within_the_limits_the_answer_is_why():
         "at the nearest, budget 512"
     ]
     assert Answer.of([], GOAL).words == ["nothing was played yet"]
+
+
+def test_what_was_not_measured_is_null_and_said():
+    never = result(5, {"budget": 8}, objectives=(math.inf,))
+    answer = Answer.of([result(0, {"budget": 64}, objectives=(2.0,)), never], Goal(("long_ttft",), {"gap_p99_ms": 200}))
+    assert "runner-up: budget 8, whose long prompt's TTFT was not measured" in answer.words
+    facts = json.loads(json.dumps(answer.as_dict(), allow_nan=False))
+    assert facts["runner_up"]["objectives"] == [None]
 
 
 def test_simulated_figures_are_not_compared_with_measured_ones():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from workbench.store.folder import plain
 from workbench.tune.candidates import (
     Candidate,
     candidates_of,
@@ -142,6 +143,8 @@ class Answer:
         if second is not None:
             alike = best.complete[0].seed in {one.seed for one in second.complete}
             behind = f"{-gain(second, best, aim):.1%} behind" if alike else "of the search alone"
+            if not math.isfinite(second.objectives[0]):
+                behind = f"whose {aim.words} was not measured"
             said.append(f"runner-up: {second.name}, {behind}")
         if not is_stock(best.point):
             said.append(self._stock_words(best, aim))
@@ -205,8 +208,8 @@ class Answer:
             "engine_s": self.engine_s,
             "words": self.words,
         }
-        plain: dict[str, Any] = json.loads(json.dumps(shown, default=float))
-        return plain
+        found: dict[str, Any] = plain(shown)
+        return found
 
 
 def _unconfirmed(best: Candidate, second: Candidate | None) -> str:
