@@ -54,8 +54,8 @@ class Landscape:
 
     label = "simulated · by formula, uncalibrated"
 
-    def __init__(self, off=1.0, fails=()):
-        self.off, self.fails, self.asked, self.closed = off, set(fails), [], False
+    def __init__(self, off=1.0, fails=(), limit=200.0):
+        self.off, self.fails, self.limit, self.asked, self.closed = off, set(fails), limit, [], False
 
     def figures(self, point):
         budget = point.hot.get("budget", CONFIG.max_num_batched_tokens)
@@ -71,7 +71,7 @@ class Landscape:
         if asked.point.name in self.fails:
             return Result(*common, "failed", engine_s=1.0, label=self.label, error="engine: died")
         figures = self.figures(asked.point)
-        excess = {"gap_p99_ms": figures["gap_p99_ms"] / 200 - 1, FAILED: 0.0}
+        excess = {"gap_p99_ms": figures["gap_p99_ms"] / self.limit - 1, FAILED: 0.0}
         return Result(*common, "complete", figures, (figures["goodput_per_s"],), excess, 10.0, self.label)
 
     def close(self):

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from workbench.config import POLICIES, EngineConfig, parse
-from workbench.errors import EnvelopeError, InputError
+from workbench.config import POLICIES, EngineConfig, Envelope, parse
+from workbench.errors import CeilingError, EnvelopeError, InputError
 from workbench.simulated_config import engine_config
 from workbench.tune.goal import Goal
 from workbench.tune.trial import Point
@@ -65,6 +65,7 @@ class Space:
                 raise InputError("--restart", name, f"one of {', '.join(RESTART)}", "choose one of these")
             for value in self.start_up[name]:
                 parse(type(self.config), self._fields({name: value}))
+        self._below_ceilings()
         if math.prod(len(values) for values in (*self.hot.values(), *self.start_up.values())) > _MOST_POINTS:
             raise InputError("space", "too many combinations", f"at most {_MOST_POINTS:,}", "give fewer values")
         try:
@@ -203,12 +204,31 @@ class Space:
             fields["count"] = None  # as many GPUs as they ask for
         return fields
 
+    def _below_ceilings(self) -> None:
+        """A value that no engine of the study can have is a slip, even where other values fit."""
+        envelopes = [self.config_of(fields).envelope for fields in ({}, *self.starts())]
+        for name in ("budget", "chunk", "max_running"):
+            for value in self.hot.get(name, ()):
+                refused = [error for one in envelopes if (error := _too_high(name, value, one)) is not None]
+                if len(refused) == len(envelopes):
+                    raise refused[0]
+
     def _explain(self) -> None:
         """Say why nothing fits, in the words of the envelope."""
         first = {name: values[0] for name, values in self.hot.items()}
         hot = {name: value for name, value in first.items() if self.counts(name, first.get("policy"))}
         Setting.of(hot).knobs(self.config.envelope)
         raise EnvelopeError("space", "no point that fits", "one or more", "give other values")
+
+
+def _too_high(name: str, value: int, envelope: Envelope) -> CeilingError | None:
+    try:
+        Setting.of({name: value}).knobs(envelope)
+    except CeilingError as error:
+        return error
+    except EnvelopeError:
+        return None  # with a running cap of its own it may fit
+    return None
 
 
 def _choices(scenario: Scenario, config: EngineConfig, goal: Goal) -> dict[str, tuple[Any, ...]]:

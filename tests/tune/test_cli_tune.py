@@ -1,0 +1,119 @@
+"""``workbench tune`` as a person sees it, on plays by formula."""
+
+from __future__ import annotations
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+from search_stand_ins import Landscape
+from typer.testing import CliRunner
+
+from workbench import cli
+from workbench.errors import InputError
+
+NARROW = ("--budget", "64,128,256,512", "--chunk", "0", "--policy", "chunked", "--max-running", "32")
+
+
+class Player(Landscape):
+    """In place of the one with an engine; after some plays somebody may press Ctrl-C."""
+
+    interrupt_after: int | None = None
+    plays = 0
+    bench = SimpleNamespace(engine=SimpleNamespace(model=None))
+
+    def __init__(self, _scenario, goal, _space, **_named):
+        super().__init__(limit=goal.limits.get("gap_p99_ms", 200.0))
+
+    def play(self, asked, watch=None):
+        Player.plays += 1
+        if Player.plays == Player.interrupt_after:
+            raise KeyboardInterrupt
+        return super().play(asked, watch)
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    Player.interrupt_after, Player.plays = None, 0
+    monkeypatch.setattr("workbench.tune.tune.EnginePlayer", Player)
+    base = ("--runs", str(tmp_path), "--no-simulate")
+    return lambda *words: CliRunner().invoke(cli.app, ["tune", *words, *base])
+
+
+def test_the_table_the_answer_and_the_command(run):
+    done = run("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--trials", "6", "--name", "mine")
+    assert done.exit_code == 0, done.output
+    assert "workbench tune --resume mine" in done.stderr
+    assert "gap_p99_ms ≤ 200" in done.stdout
+    assert "over a limit" in done.stdout  # budget 512: 358 ms
+    assert re.search(r"^chunked budget 256 chunk off max_running 32: goodput", done.stdout, re.MULTILINE)
+    assert "--max-num-batched-tokens 256" in done.stdout
+    assert "uncalibrated" in done.stdout
+
+
+def test_json_has_everything(run):
+    done = run("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--rounds", "2", "--json")
+    found = json.loads(done.stdout)
+    assert found["best"]["hot"]["budget"] == 256
+    assert len(found["results"]) == 4
+    assert found["why"] == "every setting was played"
+    assert found["confirmation"]["rounds"] == 2
+    assert "256" in found["commands"]["serve_command"]
+
+
+def test_an_interrupted_study_shows_what_there_is_and_goes_on(run):
+    Player.interrupt_after = 3
+    stopped = run("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--name", "mine", "--rounds", "0")
+    assert stopped.exit_code == 130
+    assert "stopped: this is what there was by then" in stopped.stdout
+    Player.interrupt_after = None
+    done = run("--resume", "mine", "--rounds", "0", "--json")
+    assert done.exit_code == 0, done.output
+    states = [one["state"] for one in json.loads(done.stdout)["results"]]
+    assert states == ["complete", "complete", "interrupted", "complete", "complete"]
+
+
+def test_a_limit_that_no_setting_meets_is_named_with_how_far_it_is_off(run):
+    done = run("tuning", *NARROW, "--limit", "gap_p99_ms=20", "--rounds", "0")
+    assert isinstance(done.exception, InputError)
+    assert "limits: got 'gap_p99_ms=20'" in str(done.exception)
+    assert "124" in str(done.exception)  # budget 64 has 44.8 ms, 124 % more than 20
+    assert "\n" not in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "SCENARIO"),
+        (("tuning", "--limit", "gap_p99_ms"), "--limit: got 'gap_p99_ms', expected name=value"),
+        (("tuning", "--limit", "gap_p99_ms=fast"), "--limit gap_p99_ms: got 'fast'"),
+        (("tuning", "--limit", "gap_p99_ms=-5"), "a number of ms above 0"),
+        (("tuning", "--limit", "gap_p99_ms=9", "--limit", "gap_max_ms=5"), "limits gap_p99_ms and gap_max_ms"),
+        (("tuning", "--limit", "ttft_p99_s.vip=1"), "a class of chat, document"),
+        (("tuning", "--limit", "gap_p99_ms=9", "--limit", "gap_p99_ms=8"), "each limit once"),
+        (("tuning", "--objective", "speed"), "one of goodput"),
+        (("tuning", "--objective", "long_ttft"), "a longest prompt of 120"),
+        (("tuning", "--sampler", "best"), "one of tpe, gp, random"),
+        (("tuning", "--error-rate", "0.7"), "error rate"),
+        (("tuning", "--restart", "model=a"), "--restart: got 'model'"),
+        (("tuning", "--budget", "100000"), "at most 512"),
+        (("tuning", "--storage", "there.sqlite3"), "a storage URL"),
+        (("--resume", "nobody"), "a study of sqlite"),
+        (("--resume", "nobody", "--limit", "gap_p99_ms=9"), "what the study began with"),
+    ],
+)
+def test_what_is_wrong_is_one_line_before_anything_is_played(run, words, says):
+    done = run(*words)
+    assert isinstance(done.exception, InputError), done.output
+    assert says in str(done.exception)
+    assert "\n" not in str(done.exception)
+    assert Player.plays == 0
+
+
+def test_a_resume_with_another_goal_is_refused(run):
+    run("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--name", "mine", "--rounds", "0")
+    done = run("tuning", *NARROW, "--limit", "gap_p99_ms=100", "--resume", "mine")
+    assert "gap_p99_ms 100.0 in place of 200.0" in str(done.exception)
+    same = run("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--resume", "mine", "--rounds", "0")
+    assert same.exit_code == 0, same.output
