@@ -7,7 +7,7 @@ import pytest
 
 from workbench.trace import TABLES, Trace, table_of
 from workbench.tune.compare.comparison import Comparison, Round
-from workbench.tune.compare.rounds import schedule
+from workbench.tune.compare.turns import schedule
 from workbench.workload.setting import Setting
 
 

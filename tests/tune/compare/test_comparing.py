@@ -9,7 +9,7 @@ from workbench import Workbench
 from workbench.config import SLO, EngineConfig
 from workbench.errors import EngineDiedError, EnvelopeError, InputError
 from workbench.tune.compare import Comparing, compare
-from workbench.tune.compare.rounds import schedule
+from workbench.tune.compare.turns import schedule
 from workbench.workload.scenario import Scenario, load_scenario
 
 STREAM = {"class": "chat", "arrivals": {"kind": "at_once", "count": 2}, "prompt_tokens": 8, "output_tokens": 40}

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from workbench.errors import InputError, WorkbenchError
 from workbench.origin import origin_words
 from workbench.run import RecordedRun, Run
@@ -18,6 +16,7 @@ from workbench.tune.compare.comparison import Comparison, Round
 from workbench.tune.compare.measures import PRIMARY, check_gaps, figures, measure
 from workbench.tune.compare.settings import setting_of
 from workbench.tune.compare.settle import is_steady, is_warm, lead_in_s
+from workbench.tune.compare.turns import knobs_put_back, schedule
 from workbench.workload.scenario import MAX_SEED, Scenario, load_scenario
 from workbench.workload.setting import Setting
 
@@ -128,21 +127,28 @@ class Comparing:
             InputError: the primary measure was not measured in the first two rounds.
         """
         found = self.comparison
-        orders = schedule(self._seed)
-        with self._knobs_put_back():
-            if self._warm_up and not self._warmed(tell):
-                return found
-            while len(found.rounds) < found.planned:
-                number = len(found.rounds)
-                runs = self._round(number, next(orders), tell)
-                if runs is None:
-                    break
-                found.rounds.append(runs)
-                if number == 1:
-                    self._expect_measured()
-                if adaptive and found.verdict.clear:
-                    break
+        try:
+            with knobs_put_back(self._benches):
+                if not self._warm_up or self._warmed(tell):
+                    self._go_on(tell, adaptive)
+        except BaseException:
+            found.stopped = True
+            raise
         return found
+
+    def _go_on(self, tell: Tell | None, adaptive: bool) -> None:
+        found = self.comparison
+        orders = schedule(self._seed)
+        while len(found.rounds) < found.planned:
+            number = len(found.rounds)
+            one = self._round(number, next(orders), tell)
+            if one is None:
+                return
+            found.rounds.append(one)
+            if number == 1:
+                self._expect_measured()
+            if adaptive and found.verdict.clear:
+                return
 
     def _warmed(self, tell: Tell | None) -> bool:
         """Play both settings in turn until the engine is warm; false if somebody stopped it."""
@@ -210,7 +216,6 @@ class Comparing:
                 tell(Playing(f"{what} {letter}", run, found))
             run.wait()
         except BaseException:
-            found.stopped = True
             with contextlib.suppress(WorkbenchError):
                 bench.stop_load(_END_S)
             raise
@@ -230,20 +235,6 @@ class Comparing:
                 f"one that both settings have in scenario {found.scenario} ({words} is 0 or was not measured)",
                 "take another one, such as throughput or gap_p99",
             )
-
-    @contextlib.contextmanager
-    def _knobs_put_back(self) -> Iterator[None]:
-        before = [(bench.engine, bench.engine.knobs) for bench in dict.fromkeys(self._benches)]
-        try:
-            yield
-        except BaseException:
-            self.comparison.stopped = True
-            with contextlib.suppress(WorkbenchError):  # such as of an engine that died: the first error tells more
-                for engine, knobs in before:
-                    engine.set_knobs(knobs)
-            raise
-        for engine, knobs in before:
-            engine.set_knobs(knobs)
 
 
 def compare(
@@ -265,13 +256,6 @@ def compare(
         **how: further arguments of :class:`Comparing`.
     """
     return Comparing(bench, a, b, scenario, **how).run(tell)  # type: ignore[arg-type]
-
-
-def schedule(seed: int) -> Iterator[str]:
-    """Orders of the pairs for ever, "AB" or "BA" by chance, each once in every two."""
-    rng = np.random.default_rng([seed, 1])
-    while True:
-        yield from ("AB", "BA") if rng.random() < 0.5 else ("BA", "AB")
 
 
 @contextlib.contextmanager
