@@ -169,6 +169,23 @@ def test_errors_are_shown():
     tuner.close()
 
 
+def test_a_report_can_be_saved_once_there_is_an_answer(monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        "workbench.report.study.write_study_report",
+        lambda path, answer, study: written.append((path.name, answer.best.name)) or path,
+    )
+    tuner = Tuner()
+    assert small(tuner.form).report.hidden
+    tuner.form.run()
+    assert not tuner.form.report.hidden
+    tuner.form.report.press()
+    tuner.wait(60)
+    assert written == [(f"{tuner.form.tune.name}.html", "chunked budget 512 chunk off max_running 32")]
+    assert said(tuner.form, "tune_saved").startswith("Saved: ")
+    tuner.close()
+
+
 def test_it_cannot_begin_while_the_panel_plays():
     bench = SimpleNamespace(playing=True)
     tuner = Tuner(bench)

@@ -11,6 +11,7 @@ from workbench.config import EngineConfig
 from workbench.errors import EngineError, InputError
 from workbench.run import Run
 from workbench.session import Workbench
+from workbench.store.folder import default_root
 from workbench.tune.goal import OBJECTIVES
 from workbench.tune.question import Question
 from workbench.tune.trial import Asked
@@ -83,7 +84,10 @@ class TuneForm:
         self._map, self._trial, self._answer = Pane("tune_map"), Pane("tune_trial"), Pane("tune_answer")
         self._last = Drawer("tune_last", "Last trial", [self._trial], "Gaps and steps of the trial that ended last")
         self._copy = Part("copier", "tune_copy", text="Copy vllm serve", copies="", hint="The answer's command")
-        self._copy.hidden = self._last.hidden = True
+        self.report = Button("tune_report", "Save report", "write_study_report(path, answer): the pick, the runner-up "
+                             "and what lies beyond a limit, as one HTML file")  # fmt: skip
+        self._saved = Text("tune_saved")
+        self._copy.hidden = self._last.hidden = self.report.hidden = True
         self.tune: Tune | None = None
         self._begun = 0.0
         self._said = 0.0
@@ -99,7 +103,8 @@ class TuneForm:
             self._map,
             self._last,
             self._answer,
-            row("tune_hand", [self._copy]),
+            row("tune_hand", [self._copy, self.report]),
+            self._saved,
         )
 
     @property
@@ -146,7 +151,8 @@ class TuneForm:
         if bench is not None and bench.playing:
             raise EngineError("tuner: got a study while a run goes on, expected an engine at rest; stop the load first")
         self._map.markup = self._answer.markup = self._trial.markup = ""
-        self._copy.hidden = self._last.hidden = True
+        self._copy.hidden = self._last.hidden = self.report.hidden = True
+        self._saved.text = ""
         self._begun, self._shown, self._runs_of = time.monotonic(), -1, {}
         if bench is not None and bench.engine.state != "ready":
             bench.start(lambda _seconds, what: self._tell(Now("engine", 0, 0, what)))
@@ -157,6 +163,28 @@ class TuneForm:
             tune.run()
         finally:
             self._finish(tune)
+
+    def save(self) -> None:
+        """Write the report of the last study into the folder of the runs; takes some seconds, so in a thread.
+
+        Raises:
+            InputError: the runs that it would show are gone.
+            StoreError: it cannot be written.
+        """
+        tune = self.tune
+        if tune is None:
+            return
+        from workbench.report.study import write_study_report  # here, since few ask for it
+
+        self._saved.text = "Writing the report …"
+        try:
+            path = write_study_report(
+                (self._runs or default_root()) / f"{tune.name}.html", tune.answer, study=tune.name
+            )
+        except BaseException:
+            self._saved.text = ""
+            raise
+        self._saved.text = f"Saved: {path}"
 
     def stop(self) -> None:
         """End what goes on, soon; what was played is kept."""
@@ -210,6 +238,7 @@ class TuneForm:
             self._answer.markup = drawn.answered(tune.answer, emitted)
             command = (emitted.own_policy or emitted.command) if emitted is not None else ""
             self._copy.change(copies=command, hidden=not command)
+            self.report.hidden = not tune.answer.candidates
         ended = "Stopped, and kept" if tune.stopped else "Ended"
         self._progress.text = f"{ended}: {took}" + (f" ({tune.why})" if tune.why and not tune.stopped else "")
 

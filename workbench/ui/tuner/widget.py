@@ -49,6 +49,7 @@ class Tuner(widgets.Box):
         super().__init__([self._widget], layout=layout)
         self.add_class("wb-panel")
         self.form.button.on_press(self._actions.guarded(self._press))
+        self.form.report.on_press(self._actions.guarded(lambda: self._actions.run("report", self.form.save)))
         self._fit()
         if bench is not None:
             threading.Thread(target=self._follow, name="tuner", daemon=True).start()
