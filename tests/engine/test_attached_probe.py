@@ -141,7 +141,7 @@ def test_an_attached_run_has_steps_and_takes_knobs(sockets, scheduler, server, t
             bench.knobs(budget=4096)
         run = bench.run(Scenario.model_validate({"name": "s", "streams": [stream]}))
         assert bench.knobs(budget=64) == 1
-        now = time.monotonic()
+        now = time.monotonic() + 0.1  # a play begins a moment after it was ordered
         link.send(wire.KnobReply(revision=1, applied_s=now, step=1))
         for step, internal in ((1, "cmpl-chat-0-0-1a2b3c4d"), (2, "chatcmpl-chat-0-1a2b3c4d")):
             part = wire.Part(request=internal, tokens=20, context=0, prefill=True, emitted=20)

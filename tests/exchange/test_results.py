@@ -116,6 +116,23 @@ def test_aiperf_records_become_requests_and_arrivals(tmp_path):
     assert math.isnan(rows["first_s"].tolist()[1])
 
 
+def test_aiperf_itself_says_the_same(data):
+    said = [json.loads(line) for line in (data / "aiperf-0.13.0.jsonl").read_text().splitlines()]
+    trace = read_results(data / "aiperf-0.13.0.jsonl").trace()
+    found = metrics.request_metrics(trace, SLO())
+    assert (found["ttft_sent_s"] * 1e3).tolist() == pytest.approx(
+        [one["metrics"]["time_to_first_token"]["value"] for one in said], abs=1e-5
+    )
+    assert found["tpot_ms"].tolist() == pytest.approx(
+        [one["metrics"]["inter_token_latency"]["value"] for one in said], abs=1e-5
+    )
+    assert found["output_tokens"].tolist() == [50, 50, 50]
+    begun = [one["metadata"]["request_start_ns"] for one in said]
+    assert trace.requests["sent_s"].tolist() == pytest.approx([(at - min(begun)) / 1e9 for at in begun], abs=1e-9)
+    gaps = sorted(gap for one in said for gap in one["metrics"]["inter_chunk_latency"]["value"])
+    assert sorted(metrics.gaps(trace)["gap_ms"]) == pytest.approx(gaps, abs=1e-5)
+
+
 def test_a_vllm_request_that_failed_has_no_first_token(data, tmp_path):
     whole = json.loads((data / VLLM).read_text())
     whole["ttfts"][2], whole["itls"][2], whole["output_lens"][2], whole["errors"][2] = 0.0, [], 0, "Bad\nGateway"

@@ -113,6 +113,17 @@ def test_interpolation_is_that_of_prometheus(server):
     assert quantiles(server.page(), first)["ttft_s"]["p50"] == {"value": pytest.approx(0.15), "low": 0.1, "high": 0.2}
 
 
+@pytest.mark.parametrize("value", ["+Inf", "NaN", "1e300", "-Inf"])
+def test_a_value_that_no_count_has_is_left_out(value):
+    names = ("num_requests_running", "kv_cache_usage_perc", "prompt_tokens_total")
+    text = "".join(f"vllm:{name} {value}\n" for name in names) + f"process_resident_memory_bytes {value}\n"
+    text += f'vllm:time_to_first_token_seconds_bucket{{le="1"}} {value}\n' * 2
+    page = Page.parse(text)
+    assert server_row(page, Page({})) == {}
+    assert page.resident_bytes is None
+    assert quantiles(page, Page({})) == {}
+
+
 @given(st.text(max_size=400))
 def test_any_text_is_a_page(text):
     page = Page.parse(text)

@@ -51,6 +51,7 @@ class AttachedEngine:
         self._state: State = "new"
         self._folder: Path | None = None
         self._texts: Texts | None = None
+        self._prompts = ""  # how they are made, in words
         self._driver: DriverProcess | None = None
         self._watch: Watch | None = None
         self._probe: AttachedProbe | None = None
@@ -215,6 +216,8 @@ class AttachedEngine:
                     entered.enter_context(watch.into(sink, play.zero))
                     yield
 
+            if self._play is None or self._play.done:  # else the driver refuses
+                watch.before()
             self._play = driver.play(workload, sink, recording, self.death, hold_s, self._texts)
             return self._play
 
@@ -244,7 +247,7 @@ class AttachedEngine:
                 "max_model_len": found.max_model_len,
                 "metrics": found.metrics,
                 "settings": found.settings,
-                "prompts": self._prompt_words(),
+                "prompts": self._prompts,
                 "histograms": watch.histograms if watch else None,
                 "readings_missed": watch.missed if watch else None,
             }
@@ -278,6 +281,7 @@ class AttachedEngine:
         self._folder = Path(tempfile.mkdtemp(prefix="wb-"))
         tell("measuring how it counts prompts")
         tokenizer = self._choose_prompts(found, caller)
+        self._prompts = self._prompt_words()
         self.model = ModelFiles(
             name=found.model,
             path=found.root or found.model,

@@ -40,6 +40,7 @@ class Watch:
         self.histograms: dict[str, Any] | None = None  # of the last run, while it goes on as well
         self.missed = 0  # readings that did not come
         self._first: Page | None = None
+        self._fresh: list[tuple[float, dict[str, Any], int | None]] = []  # CLOCK_MONOTONIC, row, resident bytes
 
     @property
     def death(self) -> EngineDiedError | None:
@@ -51,17 +52,21 @@ class Watch:
             "attach again when it is up"
         )
 
+    def before(self) -> None:
+        """Take the first reading of a run, before its clock begins: it takes a moment, and no request is to wait."""
+        self.histograms, self.missed, self._first, self._fresh = None, 0, None, []
+        self._look()
+
     @contextmanager
     def into(self, sink: Sink, zero: float) -> Iterator[None]:
-        """Read metrics into ``sink`` inside the block, from its first moment to its last.
+        """Read metrics into ``sink`` inside the block, to its last moment; :meth:`before` was called before it.
 
         Args:
             sink: where rows of the tables ``server`` and ``memory`` go.
             zero: CLOCK_MONOTONIC of the run's zero.
         """
-        self.histograms, self.missed, self._first = None, 0, None
         over = threading.Event()
-        self._look(sink, zero)
+        self._hand_over(sink, zero)
         thread = threading.Thread(target=self._run, args=(over, sink, zero), name="attached-metrics", daemon=True)
         thread.start()
         try:
@@ -70,18 +75,29 @@ class Watch:
             over.set()
             thread.join(2 * _TIMEOUT_S)
             if self.gone is None and not thread.is_alive():
-                self._look(sink, zero)
+                self._look()
+                self._hand_over(sink, zero)
 
     def _run(self, over: threading.Event, sink: Sink, zero: float) -> None:
         while not over.wait(_AGAIN_S if self._refused else PERIOD_S):
             if self.gone is None:
-                self._look(sink, zero)
+                self._look()
+                self._hand_over(sink, zero)
 
-    def _look(self, sink: Sink, zero: float) -> None:
+    def _hand_over(self, sink: Sink, zero: float) -> None:
+        """Rows of what was read, on the run's clock."""
+        fresh, self._fresh = self._fresh, []
+        for at, row, resident in fresh:
+            if row:
+                sink.rows("server", [{"t_s": at - zero} | row])
+            if resident is not None:
+                sink.rows("memory", [{"t_s": at - zero, "source": _RESIDENT, "bytes": resident}])
+
+    def _look(self) -> None:
         """One reading; a server that is slow or in trouble costs a reading and no more."""
         try:
             if self._metrics:
-                self._read(sink, zero)
+                self._read()
             else:
                 socket.create_connection(self._address, _TIMEOUT_S).close()
             self._refused = 0
@@ -93,17 +109,14 @@ class Watch:
         except (OSError, http.client.HTTPException, WorkbenchError):
             self.missed += 1
 
-    def _read(self, sink: Sink, zero: float) -> None:
+    def _read(self) -> None:
         asked = time.monotonic()
         answer = self._caller.ask(f"{self._caller.config.root}/metrics", timeout_s=_TIMEOUT_S)
         if answer.status != 200:
             self.missed += 1
             return
-        at_s = (asked + time.monotonic()) / 2 - zero
+        at = (asked + time.monotonic()) / 2
         page = Page.parse(answer.body.decode(errors="replace"))
         first = self._first = self._first or page
-        if row := server_row(page, first):
-            sink.rows("server", [{"t_s": at_s} | row])
+        self._fresh.append((at, server_row(page, first), page.resident_bytes))
         self.histograms = quantiles(page, first)
-        if (resident := page.resident_bytes) is not None:
-            sink.rows("memory", [{"t_s": at_s, "source": _RESIDENT, "bytes": resident}])

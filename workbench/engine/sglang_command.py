@@ -1,9 +1,9 @@
 """The ``python -m sglang.launch_server`` command for what was tuned here, by the flags that SGLang has for it.
 
-Names and values are those of SGLang 0.5.23 (``ServerArgs.add_cli_args``). What each does is not what vLLM does; where they
-differ, a remark behind the command says how:
+Names and values are those of SGLang 0.5.23 (``ServerArgs.add_cli_args``). What each does is not what vLLM does; where
+they differ, a remark behind the command says how:
 
-* ``--chunked-prefill-size`` is the budget of a prefill batch, of all its requests together. With ``--enable-mixed-chunk``
+* ``--chunked-prefill-size`` is the budget of a prefill batch, of all its requests. With ``--enable-mixed-chunk``
   decodes ride in the same batch and are taken off it (``PrefillAdder``), which is vLLM's token budget.
 * ``--max-prefill-tokens`` bounds the prompts that one batch takes in; it is set to the same number.
 * vLLM's chunk cap of one request has no flag there.

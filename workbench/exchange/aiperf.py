@@ -12,6 +12,7 @@ from typing import Any
 from workbench.exchange.rows import Imported, Place, Results, plausible
 
 _TO_S = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0}
+_LATEST_NS = 2**63 - 1
 _MISSING = (
     "the planned arrival of a request: TTFT counts from its send",
     "how many tokens each chunk brought",
@@ -35,7 +36,8 @@ def read_aiperf(records: Iterable[tuple[int, object]], place: Place) -> Results:
     Raises:
         TraceFileError: a record that cannot be read, with its line.
     """
-    requests, warm_up = [], 0
+    requests: list[Imported] = []
+    warm_up, zero_ns = 0, None  # a float of seconds since 1970 has no nanoseconds: they count from the first request
     for line, record in records:
         here = place.at(f"line {line}")
         found = here.mapping(record)
@@ -43,14 +45,18 @@ def read_aiperf(records: Iterable[tuple[int, object]], place: Place) -> Results:
         if metadata.get("benchmark_phase") == "warmup":
             warm_up += 1
             continue
-        requests.append(_request(f"request-{len(requests)}", found, metadata, here))
+        begun = here.at("request_start_ns").count(metadata.get("request_start_ns"), most=_LATEST_NS)
+        if begun is None:
+            raise here.at("request_start_ns").wrong("nothing", "a time")
+        zero_ns = begun if zero_ns is None else zero_ns
+        requests.append(_request(f"request-{len(requests)}", found, metadata, zero_ns, here))
     if not requests:
         raise place.wrong("no request", "records of requests that were profiled")
     plausible(requests, place)
     return Results("AIPerf", requests, {"warm_up_requests_left_out": warm_up}, _MISSING)
 
 
-def _request(name: str, record: Mapping[str, Any], metadata: Mapping[str, Any], place: Place) -> Imported:
+def _request(name: str, record: Mapping[str, Any], metadata: Mapping[str, Any], zero_ns: int, place: Place) -> Imported:
     metrics = place.at("metrics").mapping(record.get("metrics") or {})
 
     def number(key: str) -> float | None:
@@ -62,9 +68,11 @@ def _request(name: str, record: Mapping[str, Any], metadata: Mapping[str, Any], 
         found = metrics.get(key)
         return None if found is None else place.at(key).count(place.at(key).mapping(found).get("value"))
 
-    sent = place.at("request_start_ns").seconds(metadata.get("request_start_ns"), least=0) * 1e-9
-    end = metadata.get("request_end_ns")
-    done = None if end is None else place.at("request_end_ns").seconds(end, least=0) * 1e-9
+    def time(key: str) -> float | None:
+        at = place.at(key).count(metadata.get(key), most=_LATEST_NS)
+        return None if at is None else (at - zero_ns) * 1e-9
+
+    sent, done = time("request_start_ns") or 0.0, time("request_end_ns")
     ttft, gaps = number("time_to_first_token"), _gaps(metrics, place)
     latency = number("request_latency")
     error = record.get("error")

@@ -42,4 +42,5 @@ def record(trace: Trace, root: Path | str | None, name: str) -> RecordedRun:
         for table, rows in trace.tables.items():
             for batch in rows.to_batches(max_chunksize=50_000):
                 writer.rows(table, batch.to_pylist())
+                writer.flush()  # else more than the writer holds could be on its way
     return RecordedRun(folder)

@@ -152,14 +152,14 @@ class Place:
         """The value as a length of time, in whatever unit."""
         return self.seconds(value, least=0.0, most=_LATEST_S * 1e3)
 
-    def count(self, value: object) -> int | None:
+    def count(self, value: object, most: int = _MOST) -> int | None:
         """The value as a count; None stays None."""
         if value is None:
             return None
-        number = self.seconds(value, least=0, most=_MOST)
+        number = self.seconds(value, least=0, most=float(most))
         if number != int(number):
             raise self.wrong(value, "a whole number")
-        return int(number)
+        return value if isinstance(value, int) else int(number)
 
     def text(self, value: object) -> str | None:
         """The value as one line of text; None and the empty text are None."""

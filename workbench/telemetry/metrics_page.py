@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 QUANTILES = (0.5, 0.9, 0.99)
+_MOST = 2**63 - 1024  # what a column of counts holds, and a float can be
 MOST_SAMPLES = 200_000  # of one page; beyond it is no server's
 
 _SAMPLE = re.compile(
@@ -23,19 +24,21 @@ _ESCAPED = re.compile(r"\\(.)")
 
 # Column of the table ``server``: the metrics that hold it, the first that is there; summed over labels (data-parallel
 # ranks). vLLM 0.32 (vllm/v1/metrics/loggers.py), SGLang 0.5.23 (sglang/srt/observability).
-_GAUGES = {
+_GAUGES: dict[str, tuple[str, ...]] = {
     "running": ("vllm:num_requests_running", "sglang:num_running_reqs"),
     "waiting": ("vllm:num_requests_waiting", "sglang:num_queue_reqs"),
 }
-_SHARES = {"kv_use": ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")}  # averaged, 0..1
-_COUNTERS = {
+_SHARES: dict[str, tuple[str, ...]] = {
+    "kv_use": ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")
+}  # averaged, 0..1
+_COUNTERS: dict[str, tuple[str, ...]] = {
     "prompt_tokens": ("vllm:prompt_tokens_total", "sglang:prompt_tokens_total"),
     "output_tokens": ("vllm:generation_tokens_total", "sglang:generation_tokens_total"),
     "cached_tokens": ("vllm:prefix_cache_hits_total", "sglang:cached_tokens_total"),
     "preemptions": ("vllm:num_preemptions_total", "sglang:num_retracted_requests_total"),
     "requests": ("vllm:request_success_total", "sglang:num_requests_total"),
 }
-HISTOGRAMS = {
+HISTOGRAMS: dict[str, tuple[str, ...]] = {
     "ttft_s": ("vllm:time_to_first_token_seconds", "sglang:time_to_first_token_seconds"),
     "gap_s": (
         "vllm:inter_token_latency_seconds",
@@ -83,9 +86,9 @@ class Page:
         return any(name.startswith(("vllm:", "sglang:")) for name, _, _ in self.samples)
 
     def values(self, names: tuple[str, ...]) -> list[float]:
-        """The values of the first of these metrics that is there, one for each set of labels; not NaN."""
+        """The finite values of the first of these metrics that is there, one for each set of labels."""
         for name in names:
-            found = [value for (one, _, _), value in self.samples.items() if one == name and not math.isnan(value)]
+            found = [value for (one, _, _), value in self.samples.items() if one == name and math.isfinite(value)]
             if found:
                 return found
         return []
@@ -95,7 +98,8 @@ class Page:
         for name in names:
             found: dict[float, float] = {}
             for (one, _, bound), value in self.samples.items():
-                if one == f"{name}_bucket" and bound is not None and (upper := _number(bound)) is not None:
+                counts = one == f"{name}_bucket" and bound is not None and math.isfinite(value)
+                if counts and (upper := _number(bound or "")) is not None:
                     found[upper] = found.get(upper, 0.0) + value
             if found:
                 return found
@@ -105,7 +109,7 @@ class Page:
     def resident_bytes(self) -> int | None:
         """Resident memory of the process that answered, which is the API server's; none if it does not say."""
         found = self.values((_RESIDENT,))
-        return int(found[0]) if found and math.isfinite(found[0]) else None
+        return int(found[0]) if found and abs(found[0]) <= _MOST else None
 
 
 def server_row(page: Page, first: Page) -> dict[str, Any]:
@@ -123,11 +127,11 @@ def server_row(page: Page, first: Page) -> dict[str, Any]:
     for column, names in _SHARES.items():
         if values := page.values(names):
             row[column] = sum(values) / len(values)
-    for column, names in _COUNTERS.items():
-        now, before = page.values(names), first.values(names)
+    for column, metrics in _COUNTERS.items():
+        now, before = page.values(metrics), first.values(metrics)
         if now and sum(now) >= sum(before):
             row[column] = round(sum(now) - sum(before))
-    return {name: value for name, value in row.items() if math.isfinite(value)}
+    return {name: value for name, value in row.items() if abs(value) <= _MOST}
 
 
 def quantiles(now: Page, first: Page) -> dict[str, dict[str, Any]]:
