@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbench.driver.sse import EventSplitter
@@ -66,3 +67,38 @@ def test_any_split_into_packets_gives_the_same_events(data, end, cuts):
 @given(st.lists(st.binary(max_size=40)))
 def test_random_bytes_never_raise(packets):
     assert all(isinstance(event, bytes) for event in events_of(*packets))
+
+
+PIECES = [
+    b"data: ",
+    b"data:",
+    b"data",
+    b"id: 7",
+    b": note",
+    b"x",
+    b" ",
+    b"\n",
+    b"\n\n",
+    b"\r",
+    b"\r\n",
+    b"\xef\xbb\xbf",
+]
+
+
+def by_the_standard(stream):
+    """The whole stream at once, line by line."""
+    found, lines = [], []
+    for line in re.split(rb"\r\n|\r|\n", (stream + b"\n\n").removeprefix(b"\xef\xbb\xbf"))[:-1]:
+        name, _, value = line.partition(b":")
+        if line and name == b"data":
+            lines.append(value.removeprefix(b" "))
+        elif not line and lines:
+            found.append(b"\n".join(lines))
+            lines = []
+    return found
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES), min_size=1, max_size=8).map(b"".join), max_size=8))
+@example([b"data: a\n\n", b"data: b\n", b"data: c\n\ndata: d", b"\n\n\n", b"\ndata: e\n\n"])
+def test_whatever_lines_come_in_whatever_packets_the_standard_holds(packets):
+    assert events_of(*packets) == by_the_standard(b"".join(packets))
