@@ -251,7 +251,7 @@ def test_the_field_engine_tells_the_two_kinds_apart(tmp_path):
     assert (type(live), live.max_model_len, bench.engine.label) == (EngineConfig, 16384, "live CPU")
     assert bench.configure(engine="simulated", gpu="L40S").max_model_len == 16384
     assert Workbench(runs=tmp_path).config.model == "smollm2"
-    with pytest.raises(ConfigError, match="engine: got 'both', expected live or simulated"):
+    with pytest.raises(ConfigError, match="engine: got 'both', expected live, simulated or attached"):
         Workbench(engine="both")
     with pytest.raises(ConfigError, match="gpu: got 'gpu', expected a known field"):
         Workbench(gpu="H100")
