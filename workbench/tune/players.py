@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.config import EngineConfig
 from workbench.engine.protocol import Progress
-from workbench.errors import EngineError, EngineStartError, StoreError, WorkbenchError
+from workbench.errors import EngineError, InputError, StoreError, WorkbenchError
 from workbench.origin import origin_words
 from workbench.run import Run
 from workbench.session import Workbench
@@ -80,7 +80,7 @@ class EnginePlayer:
         begun = time.monotonic()
         try:
             self._hold(asked.point.start_up)
-        except (EngineStartError, EngineError) as error:
+        except (EngineError, InputError) as error:  # a model may not fit with them
             self._start_up = None
             if not asked.point.start_up:
                 raise

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from workbench.errors import InputError
-from workbench.proc import boot_id, pid_space, started
 from workbench.store.owner import this_process
 from workbench.tune.goal import Goal
 from workbench.tune.neighbours import nearest
+from workbench.tune.resuming import difference, is_run
 from workbench.tune.samplers import CONSTRAINTS, constraints, sampler_of, values_of
 from workbench.tune.space import Space
 from workbench.tune.storage import default_url, open_storage, shown, storing
@@ -148,11 +148,11 @@ class Study:
             if value is not None and facts.get(what) != value:
                 raise InputError(
                     f"--resume {name} with another {what}",
-                    _difference(value, facts.get(what)),
+                    difference(value, facts.get(what)),
                     "what the study began with",
                     "leave the option out, or begin a new study",
                 )
-        if _runs(owner):
+        if is_run(owner):
             raise InputError("--resume", name, f"a study that nobody runs (pid {owner['pid']} does)", "end that first")
         goal = Goal.of_dict(facts["goal"])
         made = cls(study, kept, url, goal, space_of(facts), facts)
@@ -342,20 +342,3 @@ def best_of(results: Sequence[Result], goal: Goal) -> Result | None:
     tied = TIED * abs(top) if aim.name == "goodput" else 0.0
     ahead = [one for one in feasible if sign * one.objectives[0] >= top - tied]
     return max(ahead, key=lambda one: (one.figures.get("slack", 0.0), sign * one.objectives[0]))
-
-
-def _difference(asked: Any, had: Any) -> str:
-    """What differs, short."""
-    if isinstance(asked, Mapping) and isinstance(had, Mapping):
-        for name in {**asked, **had}:
-            if asked.get(name) != had.get(name):
-                return f"{name} {_difference(asked.get(name), had.get(name))}"
-    return f"{asked} in place of {had}"
-
-
-def _runs(owner: Mapping[str, Any]) -> bool:
-    """Whether the process that has the study still runs on this machine, and is not this one."""
-    mine = this_process()
-    if not owner or owner == mine or (owner.get("boot"), owner.get("pid_space")) != (boot_id(), pid_space()):
-        return False
-    return bool(started(owner["pid"]) == owner["start"])

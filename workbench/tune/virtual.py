@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.config import Knobs
 from workbench.engine.probe.wire import KnobChange
-from workbench.errors import EngineDiedError, EngineError
+from workbench.errors import EngineDiedError, EngineError, InputError
 from workbench.simulate.hardware_setup import Setup, set_up
 from workbench.simulate.host import Simulator
 from workbench.simulate.outcome import play_job
@@ -55,7 +55,13 @@ class VirtualPlayer:
             EngineError: the simulator does not come up, or ended.
         """
         self._simulator.start()
-        setup = self._setup(asked)
+        failed = (asked.number, asked.point, asked.seed, "failed")
+        try:
+            setup = self._setup(asked)
+        except InputError as error:  # a model may not fit with a trial's own start-up fields
+            if not asked.point.start_up:
+                raise
+            return Result(*failed, label=self.label, error=str(error))
         workload = self._workload(asked.seed, setup)
         config = setup.config
         knobs, at_s = asked.point.setting.knobs(config.envelope), self._scenario.settings_at_s
@@ -72,7 +78,6 @@ class VirtualPlayer:
         except EngineDiedError:
             raise
         except EngineError as error:
-            failed = (asked.number, asked.point, asked.seed, "failed")
             return Result(*failed, label=self.label, error=str(error))
         trace, seconds, stop = played.trace(), played.facts["virtual_s"], None
         if watch is not None:

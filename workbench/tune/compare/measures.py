@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from workbench.config import SLO
 from workbench.errors import InputError
 from workbench.trace import Trace
-from workbench.tune.goal import OBJECTIVES, Objective, figures_of
+from workbench.tune.figures import figures_of
+from workbench.tune.goal import OBJECTIVES, Objective
 from workbench.workload.scenario import Scenario
 from workbench.workload.stream import plan
 
