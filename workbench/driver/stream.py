@@ -21,23 +21,23 @@ _MAX_ERROR_BYTES = 1 << 14  # of the body of an answer that is no stream
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]  # what the trace can hold
 
 
-class _Usage(msgspec.Struct):
+class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     prompt_tokens_details: _Details | None = None
 
 
-class _Details(msgspec.Struct):
+class _Details(msgspec.Struct, gc=False):
     cached_tokens: _Count | None = None
 
 
-class _Delta(msgspec.Struct):
+class _Delta(msgspec.Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None  # vLLM and SGLang
     reasoning: str | None = None  # newer vLLM, gateways
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     text: str | None = None
     delta: _Delta | None = None  # of a chat completion
     finish_reason: str | None = None
@@ -47,7 +47,7 @@ class _Error(msgspec.Struct):
     message: str | None = None
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
     error: _Error | str | None = None
