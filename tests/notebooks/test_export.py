@@ -49,12 +49,12 @@ def test_runs_with_its_parameters_and_exports_with_its_chart(book, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert text.count("<svg") == 1
     assert "recorded, live CPU, AMD EPYC" in text
-    assert "budget = 64" in text
+    assert '<span class="mi">64</span>' in text
     assert "<script" not in text
     assert "default-src 'none'" in text
     assert outside(text) == []
     shown = write_page(done, tmp_path / "out" / "bare.html", title="small", code=False).read_text(encoding="utf-8")
-    assert "budget = 64" not in shown
+    assert '<span class="mi">64</span>' not in shown
     assert "budget 128" in shown
 
 

@@ -80,7 +80,7 @@ class Compared:
 def test_two_runs_stand_beside_each_other_with_an_interval(runs, tmp_path):
     found = intervals(Compared, ["one", "two"])
     assert found.verdict == "A better by a factor of 3 (gap P99 lower)."
-    assert found.table.rows == [["gap P99, ms", "10.000", "30.000", "0.333", "0.300 to 0.400 (95 %)", "A"]]
+    assert found.table.rows == [["gap P99, ms", "10.0", "30.0", "0.333", "0.300 to 0.400 (95 %)", "A"]]
     assert [column.heading for column in found.table.columns][1:3] == ["A: one", "B: two"]
     assert intervals(None, []) is None
     path = write_report(tmp_path / "r.html", runs[:2], title="t", question="q", compared=Compared)
@@ -109,10 +109,18 @@ def test_a_report_says_how_to_play_again_and_how_to_serve(make_trace, tmp_path):
     assert "sk-secret" not in text
 
 
-def test_a_scenario_of_ones_own_is_not_promised_as_a_command(make_trace):
-    trace = make_trace(output=5)
-    run = ReportRun("mine", Trace(trace.tables, dict(trace.meta) | {"scenario": "mine_alone"}), {}, SLO())
-    assert again([run]).startswith("# “mine”: its scenario (mine_alone) does not come with the workbench")
+def test_a_scenario_of_ones_own_is_to_be_saved_first(make_trace):
+    trace = make_trace(budget=256, output=5)
+    lost = ReportRun("mine", Trace(trace.tables, dict(trace.meta) | {"scenario": "mine_alone"}), {}, SLO())
+    assert again([lost]) == "# “mine”: its scenario (mine_alone) is not known any more"
+    chats = {"class": "chat", "arrivals": {"kind": "at_once", "count": 1}, "prompt_tokens": 8, "output_tokens": 5}
+    kept = {"name": "mine_alone", "seed": 3, "streams": [chats]}
+    meta = dict(trace.meta) | {"scenario": "mine_alone", "seed": 3, "workload": {"scenario": kept}}
+    run = ReportRun("mine", Trace(trace.tables, meta), {"budget": 256}, SLO())
+    assert again([run]).splitlines() == [
+        "# save the scenario mine_alone, which stands under Environment, as mine_alone.yaml: JSON is YAML",
+        "workbench run mine_alone.yaml --seed 3 --knob budget=256",
+    ]
 
 
 def test_the_change_that_a_scenario_plans_is_the_runs_setting(make_trace):

@@ -77,10 +77,16 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "setting": "",
         "measure": _WORDS.get(name, name),
-        **{key: plain(row[key]) for key in ("a", "b", "ratio")},
+        **{key: _short(float(row[key])) for key in ("a", "b")},
+        "ratio": plain(row["ratio"]),
         "interval": f"{row['low']:.3f} to {row['high']:.3f} ({100 * row['level']:g} %)",
         "better": row["better"] or "no difference shown",
     }
+
+
+def _short(value: float) -> str:
+    """Three or four digits that count."""
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
 def _columns(labels: Sequence[str]) -> tuple[Column, ...]:

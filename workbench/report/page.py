@@ -32,6 +32,7 @@ from workbench.ui.charts.stall_marks import cause_words
 
 SMALL = Look(theme="page", width=425, height=150, legend=False)
 WIDE = Look(theme="page", width=960, height=190)
+_LETTER = 5.3  # px, of the lines below a heading
 _FEW = 700  # rows of each history where a report has several
 Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.HConcatChart
 
@@ -218,4 +219,23 @@ _GAP_KEYS = (
 def _figure(name: str, chart: Chart) -> Figure:
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("$schema")  # an address, and the page knows what it holds
+    _wrap_heading(spec)
     return Figure(name, static_svg(spec, name), spec, spec["description"])
+
+
+def _wrap_heading(spec: dict[str, Any]) -> None:
+    """Break the lines below a chart's heading that are wider than its plot, since a drawing is as wide as its text."""
+    title, width = spec.get("title"), spec.get("width")
+    if not isinstance(title, dict) or not isinstance(width, int) or not title.get("subtitle"):
+        return
+    lines = [title["subtitle"]] if isinstance(title["subtitle"], str) else title["subtitle"]
+    most, wrapped = int(width / _LETTER), list[str]()
+    for line in lines:
+        wrapped.append("")
+        for part in line.split(" · "):
+            longer = f"{wrapped[-1]} · {part}" if wrapped[-1] else part
+            if len(longer) > most and wrapped[-1]:
+                wrapped.append(part)
+            else:
+                wrapped[-1] = longer
+    title["subtitle"] = wrapped

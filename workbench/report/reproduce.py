@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.config import Knobs
+from workbench.config import Knobs, parse
 from workbench.errors import InputError
 from workbench.redact import redact
 from workbench.report.run import ReportRun
 from workbench.simulated_config import SimulatedConfig, engine_config
-from workbench.workload.scenario import load_scenario, scenario_names
+from workbench.workload.scenario import Scenario, load_scenario, scenario_names
 
 
 def again(runs: Sequence[ReportRun]) -> str:
@@ -36,20 +36,33 @@ def serve_commands(runs: Sequence[ReportRun]) -> list[tuple[str, str]]:
 
 def _run(run: ReportRun) -> list[str]:
     meta = run.trace.meta
-    name, said = str(meta.get("scenario") or ""), []
+    name, scenario = str(meta.get("scenario") or ""), _scenario(run.trace.meta)
+    if scenario is None:
+        return [f"# “{run.label}”: its scenario ({name or 'none'}) is not known any more"]
+    said, file = [], name
     if name not in scenario_names():
-        return [
-            f"# “{run.label}”: its scenario ({name or 'none'}) does not come with the workbench; it is in the metadata"
-        ]
-    words = ["workbench", "run", name]
+        file = f"{name}.yaml"
+        said.append(f"# save the scenario {name}, which stands under Environment, as {file}: JSON is YAML")
+    words = ["workbench", "run", file]
     if meta.get("seed") is not None:
         words += ["--seed", str(meta["seed"])]
     moved = [knob for knob, value in run.setting.items() if value == "several"]
     words += [part for knob, value in _knobs(run).items() for part in ("--knob", f"{knob}={_word(value)}")]
-    words += [part for field, value in _start_up(meta).items() for part in ("--set", f"{field}={_word(value)}")]
+    words += [
+        part for field, value in _start_up(meta, scenario).items() for part in ("--set", f"{field}={_word(value)}")
+    ]
     if moved:
         said.append(f"# “{run.label}”: {', '.join(moved)} moved while it went on; see its table of knobs")
     return [*said, shlex.join(words)]
+
+
+def _scenario(meta: Mapping[str, Any]) -> Scenario | None:
+    """What was played: as the run has it, or as it comes with the workbench."""
+    name, kept = str(meta.get("scenario") or ""), (meta.get("workload") or {}).get("scenario")
+    try:
+        return load_scenario(name) if name in scenario_names() else parse(Scenario, kept) if kept else None
+    except InputError:
+        return None
 
 
 def _knobs(run: ReportRun) -> dict[str, Any]:
@@ -60,12 +73,12 @@ def _knobs(run: ReportRun) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value != before[name]}
 
 
-def _start_up(meta: Mapping[str, Any]) -> dict[str, Any]:
+def _start_up(meta: Mapping[str, Any], scenario: Scenario) -> dict[str, Any]:
     """The start-up fields that neither the scenario nor a default has."""
     config = _config(meta)
     if config is None:
         return {}
-    asked = load_scenario(str(meta["scenario"])).engine_config
+    asked = scenario.engine_config
     mine, theirs = config.model_dump(mode="json"), asked.model_dump(mode="json")
     fields = {name: value for name, value in mine.items() if value is not None and theirs.get(name) != value}
     return {"engine": "simulated", **fields} if isinstance(config, SimulatedConfig) else fields

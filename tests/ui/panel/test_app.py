@@ -78,12 +78,12 @@ def test_only_what_makes_sense_can_be_pressed(panel, bench):
     assert panel.start_form.disabled
     press(panel, "run")
     assert panel.buttons.run.text == "Stop load"
-    assert pressable(panel) == ALWAYS | {"stop", "run", "drop", "save", "compare"}
+    assert pressable(panel) == ALWAYS | {"stop", "run", "drop", "save", "report", "compare"}
     press(panel, "run")
     assert not bench.playing
     assert panel.buttons.run.text == "Run load"
     press(panel, "stop")
-    assert pressable(panel) == ALWAYS | {"start", "save", "compare"}
+    assert pressable(panel) == ALWAYS | {"start", "save", "report", "compare"}
     assert panel.knob_form.disabled
 
 
@@ -199,6 +199,9 @@ def test_saving_leaves_a_run_and_says_where(panel, bench, tmp_path):
     (saved,) = tmp_path.glob("*saved*")
     assert str(saved) in panel._hand.pane.markup
     assert (saved / "report.html").exists()
+    press(panel, "report")
+    (own,) = {path.parent for path in tmp_path.glob("*/report.html")} - {saved}
+    assert str(own / "report.html") in panel._hand.pane.markup
 
 
 def test_comparing_the_first_run_says_what_is_missing(panel):
