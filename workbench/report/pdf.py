@@ -24,9 +24,9 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--blink-settings=scriptEnabled=false",  # what is printed are the drawings that are in the page
     "--no-pdf-header-footer",
 )
+_STATIC = "#static"  # asks a report's script to leave the drawings that are in the page (report.js)
 _LONGEST_S = 180.0
 
 
@@ -64,7 +64,13 @@ def write_pdf(page: Path | str, path: Path | str) -> Path:
         with tempfile.TemporaryDirectory(prefix="wb-pdf-", ignore_cleanup_errors=True) as scratch:
             draft = Path(scratch) / "page.pdf"
             said = _run(
-                [browser, *_FLAGS, f"--user-data-dir={scratch}/profile", f"--print-to-pdf={draft}", page.as_uri()]
+                [
+                    browser,
+                    *_FLAGS,
+                    f"--user-data-dir={scratch}/profile",
+                    f"--print-to-pdf={draft}",
+                    f"{page.as_uri()}{_STATIC}",
+                ]
             )
             if not draft.is_file() or draft.read_bytes()[:5] != b"%PDF-":
                 last = " ".join(said.split()[-40:]) or "it said nothing"

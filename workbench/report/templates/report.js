@@ -93,6 +93,7 @@ async function draw(figure, spec) {
 
 async function main() {
   const page = document.documentElement;
+  if (location.hash === "#static") return; // printed as it was drawn when it was written
   downloads(read("report-data"));
   page.dataset.charts = "drawing";
   const specs = await unpack(document.getElementById("specs").textContent);
