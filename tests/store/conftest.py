@@ -26,6 +26,7 @@ ROWS = {
     "steps": [{"step": 1, "end_s": 1.0, "preempted": []}, {"step": 2, "end_s": 2.0, "preempted": ["b"]}],
     "batch": [{"step": s, "request": "a", "tokens": 1, "prefill": False, "emitted": 1} for s in (1, 2)],
     "client": [{"t_s": 0.6, "late_s": 0.02}],
+    "server": [{"t_s": 0.2, "running": 2, "kv_use": 0.5}],
     "memory": [{"t_s": 0.1, "source": "host", "bytes": 123}],
     "knobs": [{"revision": 0, "sent_s": 0.0, "budget": 256, "policy": "chunked"}],
 }
