@@ -102,11 +102,10 @@ def test_nothing_is_reported_and_a_cluster_of_ours_needs_a_token_that_nobody_has
     assert "RAY_AUTH_TOKEN" not in joined  # it has one of its own, in the environment or in ~/.ray
 
 
-def test_the_engine_does_not_inherit_what_ray_sets():
-    found = clean_environment(
-        {"RAY_ADDRESS": "x", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "2,3", "PATH": "/bin"}
-    )
-    assert found == {"CUDA_VISIBLE_DEVICES": "2,3", "PATH": "/bin"}
+def test_the_engine_does_not_inherit_what_is_for_ray():
+    ray = {"RAY_ADDRESS": "x", "OMP_NUM_THREADS": "1", "PYTHONPATH": f"/tmp/y/{ray_cluster.QUICK}:/src"}
+    mine = {"CUDA_VISIBLE_DEVICES": "2,3", "PATH": "/bin"}
+    assert clean_environment(ray | mine) == mine | {"PYTHONPATH": "/src"}
 
 
 def test_a_job_and_an_order_travel_as_json():

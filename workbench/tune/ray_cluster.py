@@ -11,6 +11,7 @@ import os
 import secrets
 import signal
 import socket
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from workbench.proc import descendants
 from workbench.tune.remote import one_line
 
 DEFAULT_PORT = 6379
+QUICK = "quick-imports"
 _STORE_BYTES = 256 << 20  # of the object store: a few runs on their way home; more goes to disk
 _PROBE_S = 5.0
 _STARTS = 3  # Ray gives its own processes 30 s, too few on a busy machine
@@ -80,6 +82,23 @@ def import_ray(address: str) -> Any:
         fix = 'pip install "ray>=2.60" in this environment, and on each machine'
         raise InputError("--ray", address, f"Ray to be installed ({one_line(error)})", fix) from None
     return ray
+
+
+def lighten(folder: Path) -> None:
+    """Spare each of Ray's processes an import that takes 3 s of CPU and that it has no use for.
+
+    Ray imports jsonschema, and that, where Jupyter has brought it along, a grammar of IRIs (rfc3987-syntax) which is
+    compiled at every import. Ray's agents must be up within 15 s, which they then miss on a busy machine. jsonschema
+    does without it.
+
+    Args:
+        folder: of a local cluster, to put a module in that stands in the way of the real one.
+    """
+    quick = folder / QUICK
+    quick.mkdir()
+    (quick / "rfc3987_syntax.py").write_text('raise ImportError("not for Ray")\n')
+    sys.path.insert(0, str(quick))
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(quick), os.environ.get("PYTHONPATH", "")])
 
 
 def connect(ray: Any, address: str, cpus: int, temporary: Path | None) -> None:

@@ -36,6 +36,7 @@ from workbench.tune.trial import Result
 CLUSTER = "workbench-ray-"  # prefix of a local cluster's folder
 _TICK_S = 0.1
 _STOP_S = 35.0  # for all engines to end in order, before their actors are killed
+_GONE_S = 10.0  # for one that is replaced
 _MOST_FAILED_STARTS = 3  # in a row
 
 
@@ -155,7 +156,8 @@ class Driver:
         starting = worker.state == "starting"
         self._failed_starts += starting
         actor = self._actors.pop(worker.name)
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # it may be gone; if not, what plays for it is to leave nothing behind
+            self._ray.wait([actor.stop.remote()], timeout=_GONE_S)
             self._ray.kill(actor)
         order, left = self._crew.lose(worker)
         if self._failed_starts >= _MOST_FAILED_STARTS:
@@ -221,11 +223,12 @@ def main() -> int:
 def _drive(begin: Message, messages: queue.SimpleQueue[Message | None], out: TextIO) -> None:
     address, job = begin["address"], Job.of_dict(begin["job"])
     ray_cluster.check_address(address)
-    ray = ray_cluster.import_ray(address)
     with contextlib.ExitStack() as stack:
         temporary = None
         if ray_cluster.kind_of(address) == "local":
             temporary = stack.enter_context(scratch(CLUSTER, ray_cluster.SOCKETS))
+            ray_cluster.lighten(temporary)
+        ray = ray_cluster.import_ray(address)
         ray_cluster.connect(ray, address, (begin["workers"] or 1) if job.simulated else 1, temporary)
         stack.callback(ray.shutdown)
         nodes = nodes_of(ray.nodes())

@@ -14,6 +14,7 @@ from pathlib import Path
 from workbench.errors import StoreError
 from workbench.tune.artefacts import pack
 from workbench.tune.lines import LineChild, Message
+from workbench.tune.ray_cluster import QUICK
 from workbench.tune.remote import error_facts
 
 CHILD = "workbench.tune.trial_child"
@@ -102,7 +103,11 @@ def remove(folder: Path) -> None:
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The actor's environment without what Ray put there.
 
-    An engine is not to join the cluster, and counts its threads by its own cores, where Ray sets OMP_NUM_THREADS to the
-    CPUs that an actor asked for.
+    An engine is not to join the cluster, counts its threads by its own cores, where Ray sets OMP_NUM_THREADS to the
+    CPUs that an actor asked for, and imports all that it does elsewhere.
     """
-    return {name: of for name, of in environ.items() if not name.startswith("RAY_") and name != "OMP_NUM_THREADS"}
+    kept = {name: of for name, of in environ.items() if not name.startswith("RAY_") and name != "OMP_NUM_THREADS"}
+    if "PYTHONPATH" in kept:
+        parts = kept["PYTHONPATH"].split(os.pathsep)
+        kept["PYTHONPATH"] = os.pathsep.join(part for part in parts if part and Path(part).name != QUICK)
+    return kept
