@@ -90,6 +90,15 @@ def test_what_a_page_would_fetch_keeps_it_from_being_written(tmp_path):
     assert not (tmp_path / "page.html").exists()
 
 
+def test_a_progress_bar_stands_as_it_ended(tmp_path):
+    outputs = [nbformat.v4.new_output("stream", text=text) for text in ("run:  0%\rrun: 50%", "\rrun: 100%\nnext\r\n")]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=outputs)])
+    text = write_page(book, tmp_path / "page.html", title="t").read_text(encoding="utf-8")
+    assert "run: 100%\nnext" in text
+    assert "run: 50%" not in text
+    assert "run: 50%" in book.cells[0].outputs[0].text, "the notebook itself stays as it was"
+
+
 def test_notebooks_are_found_by_the_beginning_of_their_names():
     assert find_notebook("01").stem == "01_one_long_prompt"
     assert find_notebook("05_preemption.ipynb").stem == "05_preemption"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import StoreError
 from workbench.report.verify import outside
@@ -53,7 +54,7 @@ def write_page(notebook: nbformat.NotebookNode, path: Path, *, title: str, code:
         exclude_input_prompt=True,
         exclude_output_prompt=True,
     )
-    page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": title}})
+    page, _ = exporter.from_notebook_node(_settled(notebook), resources={"metadata": {"name": title}})
     problems = outside(page)
     if problems:
         raise StoreError(f"page {path}: {problems[0]}; take it out of the notebook")
@@ -63,3 +64,23 @@ def write_page(notebook: nbformat.NotebookNode, path: Path, *, title: str, code:
     except OSError as error:
         raise StoreError(f"page {path}: {error.strerror or error}; choose a folder that can be written") from None
     return path
+
+
+def _settled(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A copy in which lines that wrote over themselves, such as a progress bar, stand as they ended."""
+    settled = copy.deepcopy(notebook)
+    for cell in settled.cells:
+        whole: list[Any] = []  # what was printed in several pieces is one
+        for output in cell.get("outputs", ()):
+            last = whole[-1] if whole else {}
+            if "text" in output and last.get("name") == output.get("name") and "text" in last:
+                last["text"] += output["text"]
+            else:
+                whole.append(output)
+        for output in whole:
+            if "text" in output:
+                lines = str(output["text"]).split("\n")
+                output["text"] = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
+        if whole:
+            cell["outputs"] = whole
+    return settled
