@@ -106,4 +106,4 @@ def error_of(facts: Mapping[str, Any]) -> WorkbenchError:
 def one_line(error: BaseException) -> str:
     """The last line of an error's text that says something: Ray puts a traceback before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else type(error).__name__
+    return lines[-1].partition(" Some common causes")[0][:300] if lines else type(error).__name__
