@@ -9,7 +9,9 @@ import sys
 import pytest
 import typer
 
-from workbench import __version__, cli, cli_house, cli_play
+from workbench import __version__, cli
+from workbench.cli import house as cli_house
+from workbench.cli import play as cli_play
 from workbench.engine.live import LiveEngine
 from workbench.engine.probe import compat
 from workbench.errors import EngineDiedError

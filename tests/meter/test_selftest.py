@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from workbench import cli_meter
+from workbench.cli import meter as cli_meter
 from workbench.meter import selftest as selftest_module
 from workbench.meter.compare import Errors
 from workbench.meter.play import client_of, play, request

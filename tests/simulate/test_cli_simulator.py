@@ -5,7 +5,8 @@ import json
 import pytest
 from live_runs import InProcess, asks, knobs, live, slower
 
-from workbench import cli, cli_simulator
+from workbench import cli
+from workbench.cli import simulator as cli_simulator
 from workbench.engine.live import LiveEngine
 from workbench.simulate import calibration
 from workbench.store import RunWriter

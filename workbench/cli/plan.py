@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from workbench import console
-from workbench.cli_options import POLICY_HELP, JsonFlag, KnobOption, Seed, StartUp, start_up_fields
+from workbench.cli.options import POLICY_HELP, JsonFlag, KnobOption, Seed, StartUp, start_up_fields
 from workbench.errors import InputError
 from workbench.knob_options import knob_values, single_knobs
 from workbench.planning import Asked, Plan, Planner, Row, Rule, mix_names

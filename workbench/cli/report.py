@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workbench import console
-from workbench.cli_options import JsonFlag, RunsRoot, start_up_fields
+from workbench.cli.options import JsonFlag, RunsRoot, start_up_fields
 from workbench.errors import InputError, StoreError
 from workbench.store import run_folder
 

@@ -9,7 +9,7 @@ import typer
 from rich.progress import TaskID
 
 from workbench import console
-from workbench.cli_options import JsonFlag
+from workbench.cli.options import JsonFlag
 
 meter_verb = typer.Typer()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench import console
-from workbench.cli_options import JsonFlag, RunsRoot
+from workbench.cli.options import JsonFlag, RunsRoot
 from workbench.origin import origin_words
 from workbench.store import delete_run, list_runs, run_folder
 

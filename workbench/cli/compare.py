@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 
 from workbench import console
-from workbench.cli_options import JsonFlag, RunsRoot, Seed, StartUp, start_up_fields
+from workbench.cli.options import JsonFlag, RunsRoot, Seed, StartUp, start_up_fields
 from workbench.errors import InputError
 from workbench.session import Workbench
 from workbench.tune.compare import (

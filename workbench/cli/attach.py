@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from workbench import console
-from workbench.cli_house import show_run
-from workbench.cli_options import JsonFlag, KnobOption, ReportPath, RunsRoot, Seed, StartUp, start_up_fields
+from workbench.cli.house import show_run
+from workbench.cli.options import JsonFlag, KnobOption, ReportPath, RunsRoot, Seed, StartUp, start_up_fields
 from workbench.errors import InputError
 
 attach_verb = typer.Typer()

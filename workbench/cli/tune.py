@@ -13,7 +13,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from workbench import console
-from workbench.cli_options import (
+from workbench.cli.options import (
     POLICY_HELP,
     JsonFlag,
     KnobValues,

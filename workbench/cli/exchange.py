@@ -9,8 +9,8 @@ from typing import Annotated, Literal, get_args
 import typer
 
 from workbench import console
-from workbench.cli_house import show_run
-from workbench.cli_options import JsonFlag, RunsRoot
+from workbench.cli.house import show_run
+from workbench.cli.options import JsonFlag, RunsRoot
 from workbench.errors import InputError
 from workbench.store import run_folder
 

@@ -1,7 +1,7 @@
 """The ``workbench`` command: results go to stdout, progress and errors to stderr.
 
-The verbs live in the ``cli_*`` modules, and each is imported when it is called for: help, the version and a look at
-recorded runs need neither an engine nor what draws its charts.
+The verbs live in the modules beside this one, and each is imported when it is called for: help, the version and a look
+at recorded runs need neither an engine nor what draws its charts.
 """
 
 from __future__ import annotations
@@ -22,80 +22,80 @@ from workbench.errors import EngineStartError, InputError, WorkbenchError
 # Verb: the module and the Typer that have it, and its line in the list of verbs.
 VERBS = {
     "demo": (
-        "cli_play",
+        "play",
         "play_verbs",
         "Play one long prompt among chats under six settings on one engine, and write a report.",
     ),
-    "run": ("cli_play", "play_verbs", "Play a scenario once on a live engine and record it."),
+    "run": ("play", "play_verbs", "Play a scenario once on a live engine and record it."),
     "sweep": (
-        "cli_play",
+        "play",
         "play_verbs",
         "Play a scenario under several settings: those of the file, or all combinations of the options.",
     ),
     "policies": (
-        "cli_play",
+        "play",
         "play_verbs",
         "Play the same workload under each policy on one engine, and compare them class by class.",
     ),
     "compare": (
-        "cli_compare",
+        "compare",
         "compare_verb",
         "Compare two settings: A/B/A/B on one engine by chance, the same workload in each pair, with intervals.",
     ),
-    "runs": ("cli_house", "house", "List, show and delete recorded runs."),
+    "runs": ("house", "house", "List, show and delete recorded runs."),
     "doctor": (
-        "cli_house",
+        "house",
         "house",
         "Look for what could keep an engine from starting; show vLLM's chunked-prefill default.",
     ),
     "selftest": (
-        "cli_meter",
+        "meter",
         "meter_verb",
         "Hold the client against streams whose token times are known; exit code 1: do not trust it here.",
     ),
-    "reap": ("cli_house", "house", "End engines that outlived their workbench; engines in use are left alone."),
+    "reap": ("house", "house", "End engines that outlived their workbench; engines in use are left alone."),
     "tune": (
-        "cli_tune",
+        "tune",
         "tune_verb",
         "Find the best setting under hard limits on gaps and TTFT, and confirm it on fresh seeds.",
     ),
     "attach": (
-        "cli_attach",
+        "attach",
         "attach_verb",
         "Play a scenario on a running OpenAI-compatible server that we did not start, and record it.",
     ),
     "export": (
-        "cli_exchange",
+        "exchange",
         "exchange_verbs",
         "Write a run as a Perfetto (Chrome) trace, or its tables as CSV or Parquet.",
     ),
     "import": (
-        "cli_exchange",
+        "exchange",
         "exchange_verbs",
         "Record another tool's result file as a run, with what it holds; compare it with a run of ours.",
     ),
     "plan": (
-        "cli_plan",
+        "plan",
         "plan_verb",
         "Find the most requests/s that meet the SLO on GPUs you lack, by simulation; takes about a minute.",
     ),
     "report": (
-        "cli_report",
+        "report",
         "report_verbs",
         "Write one HTML file about recorded runs that needs no network; two runs are compared, with intervals.",
     ),
     "notebook": (
-        "cli_report",
+        "report",
         "report_verbs",
         "Execute a notebook without a browser, and export it with its charts; without --html or --pdf as a notebook.",
     ),
     "calibrate": (
-        "cli_simulator",
+        "simulator",
         "simulator_verbs",
         "Measure what steps cost: play a short load on a live engine, or take live runs that are on disk, and fit.",
     ),
     "validate": (
-        "cli_simulator",
+        "simulator",
         "simulator_verbs",
         "Play live runs again in virtual time, and print predicted against measured.",
     ),
@@ -114,7 +114,7 @@ class Verbs(TyperGroup):
         name, found, rest = super().resolve_command(ctx, args)
         if name in VERBS:
             module, typers, _ = VERBS[name]
-            verbs = getattr(importlib.import_module(f"workbench.{module}"), typers)
+            verbs = getattr(importlib.import_module(f"{__name__}.{module}"), typers)
             found = typer.main.get_group(verbs).commands[name]
         return name, found, rest
 
@@ -189,7 +189,3 @@ def main() -> None:
 def _fail(message: str, code: int) -> NoReturn:
     typer.echo(f"workbench {__version__}: {' '.join(message.split())}", err=True)
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()

@@ -13,8 +13,8 @@ import typer
 from workbench import console, policy_runs
 from workbench import demo as demonstration
 from workbench import sweep as sweeps
-from workbench.cli_house import show_run
-from workbench.cli_options import (
+from workbench.cli.house import show_run
+from workbench.cli.options import (
     POLICY_HELP,
     JsonFlag,
     KnobOption,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from workbench import console
-from workbench.cli_options import JsonFlag, RunsRoot, StartUp, start_up_fields
+from workbench.cli.options import JsonFlag, RunsRoot, StartUp, start_up_fields
 from workbench.errors import InputError
 from workbench.session import Workbench
 from workbench.simulate import calibrating, calibration
