@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.cli_tune import tune_command
+from workbench.cli.tune import tune_command
 from workbench.errors import InputError
 from workbench.tune.question import Question
 from workbench.tune.tune import Tune
