@@ -1,5 +1,7 @@
 """An engine that is none, for tests of what stands on engines (says so: no vLLM in here)."""
 
+import contextlib
+import signal
 import threading
 import time
 from pathlib import Path
@@ -11,6 +13,10 @@ from workbench.errors import EngineDiedError
 from workbench.workload.request import Request
 
 _BROWSER = Path(__file__).parent / "browser"
+
+# A shell starts `make test &` with Ctrl-C ignored, and what a test starts and interrupts would inherit that.
+with contextlib.suppress(ValueError):  # not the main thread
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

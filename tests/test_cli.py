@@ -205,7 +205,7 @@ def test_help_names_every_verb(workbench):
 
 def test_a_verb_says_of_itself_what_the_list_says_of_it():
     for name, (module, verbs, line) in cli.VERBS.items():
-        app = getattr(importlib.import_module(f"workbench.{module}"), verbs)
+        app = getattr(importlib.import_module(f"workbench.cli.{module}"), verbs)
         assert typer.main.get_group(app).commands[name].get_short_help_str(1000) == line
 
 

@@ -126,8 +126,9 @@ class Prior:
             (had + 1) * factor(lambda result, name=name: _ratio(result, name), 1e-6) - 1  # type: ignore[misc]
             for name, had in excess.items()
         ]
-        over.append(one.excess.get(FAILED, 0.0))
-        return Predicted(one.point, value, max(over), one.figures.get("slack", 0.0))
+        failed = one.excess.get(FAILED, 0.0)
+        over += [failed] if failed > 0 else []
+        return Predicted(one.point, value, max(over, default=-1.0), one.figures.get("slack", 0.0))
 
 
 def simulate(
