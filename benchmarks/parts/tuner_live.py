@@ -16,13 +16,13 @@ from benchmarks.parts.stats import say
 from benchmarks.parts.tuner_search import SEEDS, Grid, against, measure
 from workbench.session import Workbench
 from workbench.tune.goal import Goal
-from workbench.tune.players import EnginePlayer
-from workbench.tune.prior import Prior, simulate, simulated_config
+from workbench.tune.play.players import EnginePlayer
+from workbench.tune.play.virtual import VirtualPlayer
+from workbench.tune.search.prior import Prior, simulate, simulated_config
+from workbench.tune.search.study import best_of
+from workbench.tune.search.tuning import Allowance
 from workbench.tune.space import Space
-from workbench.tune.study import best_of
 from workbench.tune.trial import Asked
-from workbench.tune.tuning import Allowance
-from workbench.tune.virtual import VirtualPlayer
 from workbench.workload.scenario import load_scenario
 
 SHARE = 1 / 3

@@ -10,11 +10,11 @@ from typing import Any
 
 from benchmarks.parts.stats import say
 from workbench.tune.goal import Goal
-from workbench.tune.prior import Prior
+from workbench.tune.search.prior import Prior
+from workbench.tune.search.study import Study, best_of
+from workbench.tune.search.tuning import Allowance, Progress, Tuning
 from workbench.tune.space import Space
-from workbench.tune.study import Study, best_of
 from workbench.tune.trial import Asked, Player, Result
-from workbench.tune.tuning import Allowance, Progress, Tuning
 
 GRID_SEED, SEEDS = 0, (1, 2, 3, 4, 5)
 WITHIN = 0.05

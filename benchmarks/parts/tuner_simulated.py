@@ -15,10 +15,10 @@ from workbench.config import SLO, parse
 from workbench.errors import ScenarioError
 from workbench.simulated_config import SimulatedConfig
 from workbench.tune.goal import Goal
-from workbench.tune.prior import Prior, simulate
+from workbench.tune.play.virtual import VirtualPlayer
+from workbench.tune.search.prior import Prior, simulate
+from workbench.tune.search.tuning import Allowance
 from workbench.tune.space import Space
-from workbench.tune.tuning import Allowance
-from workbench.tune.virtual import VirtualPlayer
 from workbench.workload.scenario import Scenario
 
 SHARE = 1 / 5

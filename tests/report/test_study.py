@@ -10,7 +10,7 @@ import pytest
 from workbench.errors import InputError
 from workbench.report.study import shown, write_study_report
 from workbench.report.verify import verify_report
-from workbench.tune.answer import Answer
+from workbench.tune.answer.answer import Answer
 from workbench.tune.goal import Goal
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tune"))

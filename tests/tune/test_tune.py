@@ -9,12 +9,12 @@ from made_results import result
 
 from workbench.attached_config import AttachedConfig
 from workbench.errors import InputError
-from workbench.tune.confirm import Confirmation
+from workbench.tune.answer.confirm import Confirmation
 from workbench.tune.question import Question
+from workbench.tune.search.study import Study
+from workbench.tune.search.tuning import Allowance
 from workbench.tune.space import Space
-from workbench.tune.study import Study
 from workbench.tune.tune import Tune
-from workbench.tune.tuning import Allowance
 
 KNOBS = {"policy": ["chunked"], "budget": [128, 256, 512, 1024], "chunk": [0], "max_running": [32]}
 

@@ -26,14 +26,14 @@ from workbench.errors import InputError
 from workbench.knob_options import knob_values
 from workbench.tune.goal import OBJECTIVES, Goal
 from workbench.tune.question import Question
-from workbench.tune.samplers import SAMPLERS
-from workbench.tune.sequential import ERROR_RATE
+from workbench.tune.search.samplers import SAMPLERS
+from workbench.tune.search.sequential import ERROR_RATE
+from workbench.tune.search.storage import shown
+from workbench.tune.search.study import Study
+from workbench.tune.search.tuning import Allowance
 from workbench.tune.space import RESTART, Space
-from workbench.tune.storage import shown
-from workbench.tune.study import Study
 from workbench.tune.trial import Player, Result
 from workbench.tune.tune import Now, Tune
-from workbench.tune.tuning import Allowance
 
 tune_verb = typer.Typer()
 
@@ -140,7 +140,7 @@ def _on_ray(
     question: Question, address: str, workers: int | None, cores: int | None, runs: Path | None, progress: Bars
 ) -> Player:
     """What plays trials on a cluster, and says what happens there."""
-    from workbench.tune.ray_player import RayPlayer
+    from workbench.tune.ray.player import RayPlayer
 
     def tell(text: str) -> None:
         if not text.startswith("trial ") or "lost" in text:

@@ -9,8 +9,8 @@ from workbench.errors import InputError
 from workbench.report.html import write_report
 from workbench.report.run import ReportRun
 from workbench.store import open_run
-from workbench.tune.answer import Answer
-from workbench.tune.candidates import Candidate
+from workbench.tune.answer.answer import Answer
+from workbench.tune.answer.candidates import Candidate
 
 
 def write_study_report(

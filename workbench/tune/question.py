@@ -11,12 +11,12 @@ from workbench.attached_config import AttachedConfig
 from workbench.config import SLO, EngineConfig, parse
 from workbench.errors import InputError, ScenarioError
 from workbench.simulated_config import engine_config
-from workbench.tune.confirm import ROUNDS
+from workbench.tune.answer.confirm import ROUNDS
 from workbench.tune.goal import Goal
-from workbench.tune.samplers import SAMPLERS
-from workbench.tune.sequential import ERROR_RATE, Sequential
+from workbench.tune.search.samplers import SAMPLERS
+from workbench.tune.search.sequential import ERROR_RATE, Sequential
+from workbench.tune.search.tuning import Allowance
 from workbench.tune.space import Space
-from workbench.tune.tuning import Allowance
 from workbench.workload.scenario import Scenario, load_scenario
 
 
@@ -29,7 +29,7 @@ class Question:
         goal: what is looked for.
         space: where.
         allowance: how much may be spent.
-        sampler: of :data:`workbench.tune.samplers.SAMPLERS`.
+        sampler: of :data:`workbench.tune.search.samplers.SAMPLERS`.
         seed: of the search and its workloads.
         rounds: fresh plays of the pick and of the runner-up; 0 confirms nothing.
         simulate: whether a simulation says where to begin, where the engine is live and can be simulated.
@@ -105,7 +105,7 @@ class Question:
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any], **more: Any) -> Self:
-        """The question of a study that was kept, see :attr:`workbench.tune.study.Study.facts`.
+        """The question of a study that was kept, see :attr:`workbench.tune.search.study.Study.facts`.
 
         Args:
             facts: of the study.

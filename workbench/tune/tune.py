@@ -14,18 +14,18 @@ from typing import Any
 from workbench.errors import EngineError
 from workbench.run import Run
 from workbench.session import Workbench
-from workbench.tune.answer import Answer
-from workbench.tune.beyond import look_beyond
-from workbench.tune.confirm import Confirmation, confirm
-from workbench.tune.emit import Emitted, emit
-from workbench.tune.players import EnginePlayer, is_simulated
-from workbench.tune.prior import Prior, simulate, simulated_config
+from workbench.tune.answer.answer import Answer
+from workbench.tune.answer.beyond import look_beyond
+from workbench.tune.answer.confirm import Confirmation, confirm
+from workbench.tune.answer.emit import Emitted, emit
+from workbench.tune.play.players import EnginePlayer, is_simulated
+from workbench.tune.play.virtual import VirtualPlayer
 from workbench.tune.question import Question
+from workbench.tune.search.prior import Prior, simulate, simulated_config
+from workbench.tune.search.study import Study
+from workbench.tune.search.tuning import Progress, Tuning
 from workbench.tune.space import Space
-from workbench.tune.study import Study
 from workbench.tune.trial import Asked, Player, Result
-from workbench.tune.tuning import Progress, Tuning
-from workbench.tune.virtual import VirtualPlayer
 
 _CONFIRMED, _BEYOND = "confirmation", "beyond the limits"  # notes in the study
 
@@ -58,7 +58,7 @@ class Tune:
         storage: of the study; by default SQLite in the folder of the runs.
         name: of the study; by default the scenario's with the time.
         study: one to go on with, in place of a new one.
-        player: plays trials in place of an engine here, such as a :class:`workbench.tune.ray_player.RayPlayer`; it is
+        player: plays trials in place of an engine here, such as a :class:`workbench.tune.ray.player.RayPlayer`; it is
             closed at the end.
         tell: told of every play as it begins and ends, in the thread of :meth:`run`.
         began: told of each run of a trial as it begins.

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from workbench.config import EngineConfig
-from workbench.tune.answer import Answer
-from workbench.tune.confirm import confirm
+from workbench.tune.answer.answer import Answer
+from workbench.tune.answer.confirm import confirm
 from workbench.tune.goal import Goal
 from workbench.tune.space import Space
 from workbench.ui.charts import Look, front_chart, importance_chart, slo_chart, study_chart

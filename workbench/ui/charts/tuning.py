@@ -9,8 +9,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from workbench.tune.answer import Answer
-from workbench.tune.candidates import Candidate
+from workbench.tune.answer.answer import Answer
+from workbench.tune.answer.candidates import Candidate
 from workbench.tune.goal import FAILED
 from workbench.tune.space import Space
 from workbench.tune.trial import Result

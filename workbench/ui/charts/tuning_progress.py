@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from workbench.tune.answer import Answer
+from workbench.tune.answer.answer import Answer
 from workbench.tune.trial import Result
 from workbench.ui.charts.scales import y_axis
 from workbench.ui.charts.theme import Look, finish, message_chart

@@ -11,8 +11,8 @@ import pandas as pd
 
 from workbench.config import SLO
 from workbench.run import RecordedRun
-from workbench.tune.answer import Answer
-from workbench.tune.emit import Emitted, told
+from workbench.tune.answer.answer import Answer
+from workbench.tune.answer.emit import Emitted, told
 from workbench.tune.space import Space
 from workbench.ui.charts.gaps import gap_chart
 from workbench.ui.charts.steps import step_chart

@@ -14,9 +14,9 @@ from workbench.session import Workbench
 from workbench.store.folder import default_root
 from workbench.tune.goal import OBJECTIVES
 from workbench.tune.question import Question
+from workbench.tune.search.tuning import Allowance
 from workbench.tune.trial import Asked
 from workbench.tune.tune import Now, Tune
-from workbench.tune.tuning import Allowance
 from workbench.ui.panel.controls import Control, Entry
 from workbench.ui.panel.fields import choice
 from workbench.ui.panel.parts import Button, Drawer, Pane, Part, Text, row, section
