@@ -93,7 +93,7 @@ def test_a_limit_that_no_setting_meets_is_named_with_how_far_it_is_off(run):
         (("tuning", "--limit", "ttft_p99_s.vip=1"), "a class of chat, document"),
         (("tuning", "--limit", "gap_p99_ms=9", "--limit", "gap_p99_ms=8"), "each limit once"),
         (("tuning", "--objective", "speed"), "one of goodput"),
-        (("tuning", "--objective", "long_ttft"), "a longest prompt of 120"),
+        (("tuning", "--objective", "long_ttft"), "a longest prompt of 200"),
         (("tuning", "--sampler", "best"), "one of tpe, gp, random"),
         (("tuning", "--error-rate", "0.7"), "error rate"),
         (("tuning", "--restart", "model=a"), "--restart: got 'model'"),
