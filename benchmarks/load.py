@@ -1,12 +1,12 @@
-"""Does anything grow, or get lost, under a load? Many streams at once, and 200 for half an hour, against the stub server.
+"""Does anything grow or get lost under a load? Many streams at once, and 200 for half an hour, against the stub.
 
-Two loads: ``STREAMS`` (1000) for ``WIDE_MINUTES`` (3), and ``LONG_STREAMS`` (200) for ``MINUTES`` (30). Each is played by
-the client that plays on every engine, recorded as any run, and fed to the live charts (``PANEL=0`` leaves these out; no
-browser looks at them). ``RATE`` is the events a second of each stream; without it 4,000 a second are shared by all.
+Two loads: ``STREAMS`` (1000) for ``WIDE_MINUTES`` (3), and ``LONG_STREAMS`` (200) for ``MINUTES`` (30). Each is played
+by the client that plays on every engine, recorded as any run, and fed to the live charts (``PANEL=0`` leaves these out;
+no browser looks at them). ``RATE`` is the events a second of each stream; without it 4,000 a second are shared by all.
 A machine that cannot carry so many gets what it can: ``events_per_s`` beside ``events_per_s_offered``.
 
-``kernel_rss_growth_mib`` and ``client_rss_growth_mib``: resident memory of this process and of the client's, the median of
-the last minute minus that of the second one; the worse load of the two. ``kernel_closing_mib``: how much more is needed
+``kernel_rss_growth_mib`` and ``client_rss_growth_mib``: resident memory of this process and of the client's, the median
+of the last minute minus that of the second one; the worse load of the two. ``kernel_closing_mib``: how much more is needed
 for a moment when the run is closed. ``bytes_per_token``: size of the run folder. ``unreported_drops``: tokens that the
 stub sent, that the run does not hold, and that it does not report either. Definitions: docs/meter.md.
 """

@@ -28,7 +28,8 @@ class EngineStamps:
         self._codes: dict[str | None, int] = {}
         codes, made_by, emitted = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int32)]
         for piece in batch:
-            made = piece.filter((pc.field("emitted") > 0) & pc.field("request").is_valid() & pc.field("step").is_valid())
+            named = pc.field("request").is_valid() & pc.field("step").is_valid()
+            made = piece.filter(named & (pc.field("emitted") > 0))
             if made.num_rows:
                 codes.append(self._code(made["request"], learn=True))
                 made_by.append(made["step"].to_numpy())

@@ -1,4 +1,4 @@
-"""The stub server as an engine, and a workbench as far as the panel's feed needs one: a run with nothing else around."""
+"""The stub server as an engine, and a workbench as far as the feed of the live charts needs one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class StubEngine:
         """End the client."""
         self.client.close()
 
-    def set_knobs(self, knobs: Knobs) -> int:
+    def set_knobs(self, knobs: Knobs) -> int:  # noqa: ARG002
         """It has none."""
         raise _no_knobs()
 

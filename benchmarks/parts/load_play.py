@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -16,6 +17,7 @@ from benchmarks.parts.load_engine import LABEL, Bench, StubEngine
 from benchmarks.parts.load_memory import Memory, growth, last
 from benchmarks.parts.stats import say
 from workbench.config import SLO
+from workbench.errors import WorkbenchError
 from workbench.meter.stub import Stub
 from workbench.run import Run
 from workbench.store.folder import read_meta
@@ -58,7 +60,9 @@ def workload(streams: int, minutes: float, rate: float, request_s: float = REQUE
     return Workload(requests, concurrency={_CLASS: streams})
 
 
-def play(streams: int, minutes: float, rate: float, folder: Path, *, panel: bool = True) -> dict[str, Any]:
+def play(
+    streams: int, minutes: float, rate: float, folder: Path, *, panel: bool = True, late: float = _LATE
+) -> dict[str, Any]:
     """Play a load to its end, or until its time is over.
 
     Args:
@@ -67,6 +71,7 @@ def play(streams: int, minutes: float, rate: float, folder: Path, *, panel: bool
         rate: tokens a second of each, as far as the machine carries them.
         folder: of the run.
         panel: with what feeds the live charts, without a page.
+        late: times ``minutes`` after which a load is ended that has not come to its end.
     """
     wanted = workload(streams, minutes, rate)
     offered = streams * rate
@@ -80,10 +85,11 @@ def play(streams: int, minutes: float, rate: float, folder: Path, *, panel: bool
             feed = _feed(engine, run, faults) if panel else None
             memory = Memory({"kernel": os.getpid(), "client": engine.client.pid, "stub": stub.pid})
             try:
-                took_s = _follow(engine, run, stub, minutes, memory)
+                took_s = _follow(engine, run, stub, minutes * 60 * late, memory)
                 open_bytes = _size(folder)
                 readings = len(memory.rss["kernel"])
-                run.wait()
+                with contextlib.suppress(WorkbenchError):  # rows were lost: that is what is counted below
+                    run.wait()
             finally:
                 memory.stop()
                 if feed is not None:
@@ -106,7 +112,7 @@ def play(streams: int, minutes: float, rate: float, folder: Path, *, panel: bool
         "stub_rss_mib": last(memory.rss["stub"][:readings]),
         "kernel_closing_mib": max(0.0, memory.peak("kernel", readings) - last(kernel)),
         "open_bytes_per_token": open_bytes / max(1, figures["tokens"]),
-        "panel_faults": faults,
+        "faults": [*faults, *([str(run.error)] if run.error else [])],
         **figures,
     }
 
@@ -148,9 +154,9 @@ def _feed(engine: StubEngine, run: Run, faults: list[str]) -> Feed:
     return feed
 
 
-def _follow(engine: StubEngine, run: Run, stub: Stub, minutes: float, memory: Memory) -> float:
+def _follow(engine: StubEngine, run: Run, stub: Stub, end_s: float, memory: Memory) -> float:
     """Wait for the last token; returns the seconds from the run's zero to it."""
-    end_s, told_s, finished = minutes * 60 * _LATE, 0.0, False
+    told_s, finished = 0.0, False
     while not (run.done or engine.playing.done):
         time.sleep(0.2)
         if not finished and run.elapsed_s > end_s:

@@ -48,7 +48,7 @@ class Stream:
 
 
 class CountedStream(Stream):
-    """A stream of a load: its tokens are counted, their times are not kept, and it does not catch up when it is late."""
+    """A stream of a load: its tokens are counted, their times not kept, and it does not catch up when it is late."""
 
     _full = False  # the client has no room: the packet waits for another turn
 

@@ -4,8 +4,8 @@ Each packet goes to the socket in one call, and CLOCK_MONOTONIC is read before a
 A request named ``script/NAME/...`` is played that script, ``steady/COUNT/PERIOD_MS/...`` and
 ``lockstep/COUNT/PERIOD_MS/...`` single tokens (the latter on a beat that all streams share, as an engine's steps are),
 ``flood/COUNT/...`` as fast as the client takes them. ``load/COUNT/PERIOD_MS/...`` is as ``steady``, but its tokens are
-only counted, so that it may go on for long, and ``/finish`` ends all of these with their next token. Any other request is
-a stranger's: it gets ``max_tokens`` tokens, ``STEADY`` ms apart (20), or with 0 as fast as it takes them.
+only counted, so that it may go on for long, and ``/finish`` ends all of these with their next token. Any other request
+is a stranger's: it gets ``max_tokens`` tokens, ``STEADY`` ms apart (20), or with 0 as fast as it takes them.
 """
 
 from __future__ import annotations

@@ -121,9 +121,7 @@ def publish(folder: Path, tables: Mapping[str, pa.Table], meta: Mapping[str, Any
     Raises:
         OSError: the disk is full or read-only; the streams are still there and valid.
     """
-    rows = {
-        name: _write_parquet(folder / f"{name}.parquet", table.schema, [table]) for name, table in tables.items()
-    }
+    rows = {name: _write_parquet(folder / f"{name}.parquet", table.schema, [table]) for name, table in tables.items()}
     _settle(folder, meta, rows)
 
 

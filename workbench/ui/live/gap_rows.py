@@ -70,6 +70,8 @@ class GapRows(ChartRows):
                 self._prompts[name] = int(prompt)
             if row.get("class") is not None and name not in self._series:
                 self._series[name] = row["class"] if row["class"] in self._names else OTHER
+            if number(row, "done_s") is not None:
+                self._last_s.pop(name, None)  # its tokens have come
             start, end = number(row, "sent_s"), number(row, "first_s", "done_s")
             if self._stepless and self._prompts.get(name, 0) >= LONG_PROMPT and start is not None and end is not None:
                 self._spans.append(_Span(name, self._prompts[name], start, end, None))
