@@ -6,8 +6,8 @@ no browser looks at them). ``RATE`` is the events a second of each stream; witho
 A machine that cannot carry so many gets what it can: ``events_per_s`` beside ``events_per_s_offered``.
 
 ``kernel_rss_growth_mib`` and ``client_rss_growth_mib``: resident memory of this process and of the client's, the median
-of the last minute minus that of the second one; the worse load of the two. ``kernel_closing_mib``: how much more is needed
-for a moment when the run is closed. ``bytes_per_token``: size of the run folder. ``unreported_drops``: tokens that the
+of the last minute minus that of the second one; the worse load of the two. ``kernel_closing_mib``: how much more it
+takes for a moment to close the run. ``bytes_per_token``: size of the run folder. ``unreported_drops``: tokens that the
 stub sent, that the run does not hold, and that it does not report either. Definitions: docs/meter.md.
 """
 
