@@ -61,12 +61,14 @@ def sort(table: pa.Table, by: str) -> pa.Table:
 
 def _grouped(tables: Iterable[pa.Table], group_rows: int) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
+    rows = 0
     for table in tables:
         held.append(table)
-        if sum(one.num_rows for one in held) >= group_rows:
+        rows += table.num_rows
+        if rows >= group_rows:
             yield pa.concat_tables(held)
-            held = []
-    if held:
+            held, rows = [], 0
+    if rows:
         yield pa.concat_tables(held)
 
 
