@@ -87,10 +87,10 @@ def coalesce(table: pa.Table, key: str) -> pa.Table:
 
 
 def convert(folder: Path, meta: Mapping[str, Any]) -> None:
-    """Make the streams of a run its Parquet files, as :func:`publish` does, in memory that does not grow with the run.
+    """Make the streams of a run its Parquet files, as :func:`publish` does, without holding the run in memory.
 
-    Held at a time are the requests, steps and knobs, 24 bytes of each row of a batch that made a token, and of the
-    tables of single rows a piece.
+    Held are the requests, steps and knobs, 24 bytes of each row of a batch that made a token, and of the tables of
+    single rows a piece.
 
     Raises:
         OSError: the disk is full or read-only; the streams are still there and valid.
