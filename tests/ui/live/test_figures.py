@@ -129,7 +129,8 @@ def test_streams_that_go_on_for_long_do_not_pile_up_and_their_newest_arrivals_ha
     assert (tokens["step"] == tokens["index"]).all(), "in this load the k-th step makes the k-th token"
     assert tokens["engine_s"].tolist() == pytest.approx((0.1 * (tokens["index"] + 1)).tolist())
     held = {name: figures._tables[name].num_rows for name in ("tokens", "steps", "batch")}
-    assert held == {"tokens": 100, "steps": 50, "batch": 2 * 50 + 2}, "and a row for all that each stream got before"
+    # Steps of 5 s before the first of these arrivals at 85.11 s, and a row for all that each stream got before.
+    assert held == {"tokens": 100, "steps": 99, "batch": 2 * 99 + 2}
     assert metrics.summary(trace, SLO_)["gap_max_ms"] == pytest.approx(100.0)
     assert metrics.summary(trace, SLO_)["gap_count"] == 2 * 49
 
@@ -145,6 +146,6 @@ def test_requests_of_a_closed_loop_that_wait_for_their_turn_hold_no_steps():
         figures.take("tokens", [{"request": name, "index": 0, "n": 1, "client_s": second + 0.6}])
         figures.take("requests", [{"request": name, "first_s": second + 0.6, "done_s": second + 0.7, "status": "ok"}])
         figures.trace(second + 1.0)
-    # Those of the window, and of a minute before the first token in it.
-    assert figures._tables["steps"].num_rows == 65
-    assert figures._tables["client"].num_rows == 65 + 1
+    # The oldest request in the window began at 195.6 s; kept are the steps from a minute before that on.
+    assert figures._tables["steps"]["step"].to_pylist() == list(range(136, 200))
+    assert figures._tables["client"].num_rows == 64 + 1

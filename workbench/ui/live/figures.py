@@ -19,6 +19,7 @@ _STALLS = 30  # in the list
 _RATE_S = 5.0  # what tokens a second are counted over
 _OF_REQUESTS = ("requests", "tokens", "batch")
 _BEFORE_S = 60.0  # before a request's first token, for the steps of its prompt: when it was sent is told at its end
+_LAG_S = 5.0  # between the end of a step and the arrival of its tokens, at most
 MOST_TOKENS = 200_000  # arrivals that are looked through once a second; only streams of many minutes bring more
 NONE = "n/a"
 
@@ -81,20 +82,21 @@ class LiveFigures:
         keep_from = begin if oldest is None else min(begin, oldest - _BEFORE_S)
         arrived = finished["tokens"]["client_s"]
         if len(arrived) > self._most:
-            keep_from = max(keep_from, arrived[len(arrived) - self._most].as_py())
-            self._forget(keep_from)
-            finished["tokens"] = finished["tokens"].filter(pc.field("client_s") >= keep_from)
+            cut = arrived[len(arrived) - self._most].as_py()
+            finished["tokens"] = finished["tokens"].filter(pc.field("client_s") >= cut)
+            self._tables["tokens"] = self._tables["tokens"].filter(pc.field("client_s") >= cut)
+            keep_from = max(keep_from, cut - _LAG_S)
+            self._fold(keep_from)
         self._tables["steps"] = self._tables["steps"].filter(pc.field("end_s") >= keep_from)
         late = self._tables["client"]  # its first row says that somebody measures
         self._tables["client"] = pa.concat_tables([late[:1], late[1:].filter(pc.field("t_s") >= keep_from)])
         return Trace(finished, self._meta)
 
-    def _forget(self, before_s: float) -> None:
-        """Let go of arrivals, and of what steps did that ended before; how many tokens they made is kept.
+    def _fold(self, before_s: float) -> None:
+        """Let go of what steps did that ended before then, but for how many tokens they made of each request.
 
         That number says which step made a later token; it becomes a row of the last of these steps.
         """
-        self._tables["tokens"] = self._tables["tokens"].filter(pc.field("client_s") >= before_s)
         steps, batch = self._tables["steps"], self._tables["batch"]
         last = pc.max(steps.filter(pc.field("end_s") < before_s)["step"]).as_py()
         if last is None:
