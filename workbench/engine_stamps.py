@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from workbench.trace import CLOCK_SLACK_S, floats
 
@@ -65,7 +66,7 @@ class EngineStamps:
             tokens = tokens.set_column(tokens.schema.get_field_index(name), tokens.schema.field(name), filled)
         return tokens
 
-    def _code(self, names: pa.ChunkedArray, *, learn: bool) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _code(self, names: pa.ChunkedArray, *, learn: bool) -> NDArray[np.int64]:
         """A number for each request; -1 for one that made nothing."""
         found = names.combine_chunks().dictionary_encode()
         known = found.dictionary.to_pylist()
@@ -74,4 +75,5 @@ class EngineStamps:
         else:
             of = [self._codes.get(name, -1) for name in known]
         indices = found.indices.fill_null(len(of)).to_numpy(zero_copy_only=False)
-        return np.array([*of, -1], dtype=np.int64)[indices]
+        codes: NDArray[np.int64] = np.array([*of, -1], dtype=np.int64)[indices]
+        return codes

@@ -8,7 +8,7 @@ from typing import Any
 from workbench.config import SLO, Envelope, Knobs
 from workbench.driver.host import DriverProcess
 from workbench.driver.play import Play
-from workbench.engine.protocol import Progress
+from workbench.engine.protocol import Progress, State
 from workbench.errors import EnvelopeError
 from workbench.meter.play import client_of
 from workbench.meter.stub import Stub
@@ -32,7 +32,7 @@ class StubEngine:
 
     playing: Play
     label = LABEL
-    state = "ready"
+    state: State = "ready"
 
     def __init__(self, stub: Stub) -> None:
         self.client: DriverProcess = client_of(stub)
