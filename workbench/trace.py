@@ -13,11 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 SCHEMA_VERSION = 1
-_CLOCK_SLACK_S = 1e-3  # two processes read the same clock; this is the room for its grain
+CLOCK_SLACK_S = 1e-3  # two processes read the same clock; this is the room for its grain
 
 _S, _I, _N, _B = pa.float64(), pa.int64(), pa.int32(), pa.bool_()
 _TEXT = pa.string()
@@ -207,39 +206,11 @@ def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def join_engine_stamps(tokens: pa.Table, batch: pa.Table, steps: pa.Table) -> pa.Table:
     """Fill ``engine_s`` and ``step`` of ``tokens`` from the steps that made them, where they are null.
 
-    The k-th token of a request was made by the step at which the running sum of ``batch.emitted`` of that
-    request first exceeds k. An arrival of n tokens takes the step of its last token, since it could not
-    have arrived before that. Where step records were lost the sum runs late; a step that ends after the
-    arrival cannot have made it, so such a stamp stays null rather than wrong.
+    See :class:`workbench.engine_stamps.EngineStamps`.
     """
-    made = batch.filter((pc.field("emitted") > 0) & pc.field("request").is_valid() & pc.field("step").is_valid())
-    ended = steps.filter(pc.field("step").is_valid() & pc.field("end_s").is_valid())
-    if not tokens.num_rows or not made.num_rows or not ended.num_rows:
-        return tokens
-    names = pa.concat_arrays([*tokens["request"].chunks, *made["request"].chunks]).dictionary_encode()
-    code = names.indices.fill_null(-1).to_numpy()
-    of_token, of_made = code[: tokens.num_rows], code[tokens.num_rows :]
-    order = np.lexsort((made["step"].to_numpy(), of_made))
-    of_made, made_by = of_made[order], made["step"].to_numpy()[order]
-    total = np.cumsum(made["emitted"].to_numpy()[order], dtype=np.int64)  # over all requests, one after the other
-    begin, end = (np.searchsorted(of_made, of_token, side=side) for side in ("left", "right"))
-    before = np.concatenate(([0], total))[begin]
-    last = floats(tokens["index"]) + floats(tokens["n"]) - 1
-    at = np.searchsorted(total, before + last, side="right")
-    known = (at >= begin) & (at < end)
-    step = np.where(known, made_by[np.minimum(at, len(made_by) - 1)], -1)
-    ids, first = np.unique(ended["step"].to_numpy(), return_index=True)
-    where = np.minimum(np.searchsorted(ids, step), len(ids) - 1)
-    engine_s = np.where(known & (ids[where] == step), ended["end_s"].to_numpy()[first[where]], np.nan)
-    known &= ~(engine_s > floats(tokens["client_s"]) + _CLOCK_SLACK_S)
-    new = {
-        "engine_s": pa.array(np.where(known, engine_s, np.nan), from_pandas=True),
-        "step": pa.array(step, pa.int64(), mask=~known),
-    }
-    for name, column in new.items():
-        filled = pc.coalesce(tokens[name], pa.chunked_array([column]))
-        tokens = tokens.set_column(tokens.schema.get_field_index(name), tokens.schema.field(name), filled)
-    return tokens
+    from workbench.engine_stamps import EngineStamps  # it stands on this module
+
+    return EngineStamps([batch], steps).on(tokens)
 
 
 def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:

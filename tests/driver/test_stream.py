@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import gc
 import itertools
 import json
+import weakref
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.driver import stream as stream_module
+from workbench.driver.arrivals import Arrivals
 from workbench.driver.messages import Item, TokenRow
 from workbench.driver.stream import Stream
 
@@ -132,3 +135,24 @@ def test_json_nested_too_deeply_is_an_error_of_the_request():
     row = read(b'data: {"choices": ' + b"[" * 100_000 + b"\n\n")[1]
     assert row.status == "error"
     assert row.error.startswith("an event that is not a completion chunk")
+
+
+def test_a_request_that_has_ended_is_let_go_of_though_its_connection_lives():
+    class Body:
+        """An answer of which all is there."""
+
+        exception = staticmethod(lambda: None)
+        read_nowait = staticmethod(lambda: b"")
+        is_eof = staticmethod(lambda: True)
+
+    arrivals = Arrivals(lambda _packet: None, Body(), 100.0)
+    stream = Stream(Item("r", "chat", 0, 0.0, (1, 2), 4), 100.0, 0.0, lambda _row: None)
+    stream._arrivals, arrivals.on_end = arrivals, stream.parse
+    stream.finish()
+    gone = weakref.ref(stream)
+    gc.disable()
+    try:
+        del stream
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -160,7 +160,7 @@ def test_a_crashed_run_on_a_full_disk_is_read_in_memory(tmp_path, write, monkeyp
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patch:
-        patch.setattr(pq, "write_table", full)
+        patch.setattr(pq, "ParquetWriter", full)
         trace = open_run(folder)
     assert trace.meta["status"] == "interrupted"
     assert len(trace.tokens) == 2

@@ -108,6 +108,10 @@ class Arrivals:
                 self._bodies.append((at, body))
         self.over = payload.is_eof() or payload.exception() is not None
 
+    def let_go(self) -> None:
+        """Nobody waits any more; a connection keeps its last answer for as long as it is open."""
+        self.on_end = _nothing
+
     def end(self) -> None:
         """The connection is gone: nothing more will come."""
         if not self.over:

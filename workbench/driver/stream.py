@@ -129,6 +129,9 @@ class Stream:
     def finish(self) -> RequestRow:
         """Parse the rest and settle the request's status."""
         self.parse()
+        arrivals, self._arrivals = self._arrivals, None
+        if arrivals is not None:
+            arrivals.let_go()  # an open connection would else keep the request, and its prompt, in memory
         if self._closed:
             for data in self._events.close():
                 self._take(data, self._last_arrival - self._zero)

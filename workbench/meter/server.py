@@ -3,8 +3,9 @@
 Each packet goes to the socket in one call, and CLOCK_MONOTONIC is read before and after it: the truth lies between.
 A request named ``script/NAME/...`` is played that script, ``steady/COUNT/PERIOD_MS/...`` and
 ``lockstep/COUNT/PERIOD_MS/...`` single tokens (the latter on a beat that all streams share, as an engine's steps are),
-``flood/COUNT/...`` as fast as the client takes them. Any other request is a stranger's: it gets ``max_tokens`` tokens,
-``STEADY`` ms apart (20), or with 0 as fast as it takes them.
+``flood/COUNT/...`` as fast as the client takes them. ``load/COUNT/PERIOD_MS/...`` is as ``steady``, but its tokens are
+only counted, so that it may go on for long, and ``/finish`` ends all of these with their next token. Any other request
+is a stranger's: it gets ``max_tokens`` tokens, ``STEADY`` ms apart (20), or with 0 as fast as it takes them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import heapq
 import socket
 import struct
 import sys
@@ -23,76 +23,12 @@ from typing import Any
 
 from aiohttp import web
 
+from workbench.meter.pacer import CountedStream, Pacer, Stream, chunked
 from workbench.meter.scripts import DONE, SCRIPTS, Packet, Script, closing, event, steady, steady_chat
 
 _FLOOD_EVENTS = 50  # handed over at once: about 10 KB
 _FLOOD_BYTES = 1 << 18  # that wait for a client which does not keep up
 _MAX_BODY = 1 << 28
-
-
-class Stream:
-    """One stream that is being played."""
-
-    def __init__(self, transport: asyncio.Transport, packets: Iterator[Packet], record: dict[str, Any]) -> None:
-        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._transport, self._packets, self._record = transport, packets, record
-        self.due = 0.0
-        self._next: Packet | None = None
-
-    def ready(self) -> bool:
-        """Make the next packet ready and set when it is due; false at the end."""
-        self._next = next(self._packets, None)
-        if self._next is None or self.over.done():
-            return False
-        self.due += self._next.wait_s
-        return True
-
-    def hand_over(self) -> None:
-        """Give the packet to the socket, and note when."""
-        packet, transport = self._next, self._transport
-        if packet is None or transport.is_closing():
-            return
-        data = chunked(packet.data)
-        before = time.monotonic()
-        transport.write(data)
-        after = time.monotonic()
-        if transport.get_write_buffer_size():  # the socket is full: nobody knows when the rest of it goes
-            self._record["held_up"] += 1
-        for n in packet.tokens:
-            self._record["arrivals"].append((before, after, n))
-
-
-class Pacer:
-    """Hands over each stream's packets when they are due; one timer for all."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Stream]] = []
-        self._order = counter()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def add(self, stream: Stream, start: float) -> None:
-        """Begin a stream; its first packet is due its own wait after ``start``."""
-        stream.due = start
-        self._push(stream)
-        self._set()
-
-    def _push(self, stream: Stream) -> None:
-        if stream.ready():
-            heapq.heappush(self._heap, (stream.due, next(self._order), stream))
-        elif not stream.over.done():
-            stream.over.set_result(None)
-
-    def _fire(self) -> None:
-        while self._heap and self._heap[0][0] <= time.monotonic():
-            stream = heapq.heappop(self._heap)[2]
-            stream.hand_over()
-            self._push(stream)
-        self._set()
-
-    def _set(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(self._heap[0][0], self._fire) if self._heap else None
 
 
 class Stub:
@@ -107,6 +43,7 @@ class Stub:
         self._pacer = Pacer()
         self._told: dict[str, dict[str, Any]] = {}
         self._strangers = counter()
+        self._finishing = False
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """Play one request."""
@@ -114,7 +51,7 @@ class Stub:
         body = await request.json()
         name = request.headers.get("X-Request-Id", "")
         kind = name.partition("/")[0]
-        if kind not in ("script", "steady", "lockstep", "flood"):
+        if kind not in ("script", "steady", "lockstep", "flood", "load"):
             name, kind = f"stranger/{next(self._strangers)}", "stranger"
         record = self._told[name] = {"read": read, "arrivals": [], "held_up": 0, "begun": None}
         if kind == "stranger" and not self._period_s:
@@ -133,7 +70,9 @@ class Stub:
             await self._flood(transport, int(name.split("/")[1]), record)
         else:
             packets = iter(script.packets) if isinstance(script, Script) else script
-            stream = Stream(transport, packets, record)
+            if kind == "load":
+                record["sent"] = 0
+            stream = (CountedStream if kind == "load" else Stream)(transport, packets, record)
             self._pacer.add(stream, time.monotonic() if start is None else start)
             try:
                 await stream.over
@@ -164,8 +103,18 @@ class Stub:
                 return steady_chat(tokens, self._period_s), None
             return steady(tokens, self._period_s, usage), None
         period_s = float(parts[2]) / 1000
+        if kind == "load":
+            return self._until_finish(int(parts[1]), period_s), None
         beat = read - read % period_s if kind == "lockstep" else read
         return steady(int(parts[1]), period_s), beat + period_s
+
+    def _until_finish(self, count: int, period_s: float) -> Iterator[Packet]:
+        for i in range(count):
+            last = i == count - 1 or self._finishing
+            data = event(total=i + 1, finish="length" if last else None)
+            yield Packet(period_s, data + (closing(i + 1) + DONE if last else b""), (1,))
+            if last:
+                return
 
     async def _flood(self, transport: asyncio.Transport, count: int, record: dict[str, Any]) -> None:
         one = chunked(event())
@@ -184,6 +133,11 @@ class Stub:
         """The truth so far."""
         return web.json_response(self._told)
 
+    async def finish(self, _request: web.Request) -> web.Response:
+        """End the loads, each with its next token."""
+        self._finishing = True
+        return web.Response(text="ok")
+
     async def models(self, _request: web.Request) -> web.Response:
         """What other clients ask first."""
         return web.json_response({"object": "list", "data": [{"id": "stub", "object": "model"}]})
@@ -191,11 +145,6 @@ class Stub:
 
 def _wanted(body: dict[str, Any]) -> int:
     return int(body.get("max_tokens") or body.get("max_completion_tokens") or 16)
-
-
-def chunked(data: bytes) -> bytes:
-    """Bytes as one chunk of an HTTP body (RFC 9112, section 7.1)."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 async def serve(period_s: float) -> None:
@@ -206,6 +155,7 @@ async def serve(period_s: float) -> None:
     app.router.add_get("/v1/models", stub.models)
     app.router.add_get("/health", lambda _: _ok())
     app.router.add_get("/truth", stub.tell)
+    app.router.add_post("/finish", stub.finish)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()

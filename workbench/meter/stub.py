@@ -48,9 +48,16 @@ class Stub:
 
         ``read``: when it had read the request. ``arrivals``: of each event with output, CLOCK_MONOTONIC before
         and after it was handed to the socket, and its tokens. ``held_up``: packets that the socket did not take.
+        ``sent``: of a load, in place of these, the tokens that were handed over.
         """
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/truth", timeout=_START_S) as answer:
             return dict(json.load(answer))
+
+    def finish(self) -> None:
+        """Have it end the loads, each with its next token."""
+        url = f"http://127.0.0.1:{self.port}/finish"
+        with urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=_START_S):
+            pass
 
     def close(self) -> None:
         """End it."""

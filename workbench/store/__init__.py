@@ -4,6 +4,7 @@ folder.py     names, the root, ``run.json``; list and delete runs
 owner.py      is the process that writes a run still alive?
 streams.py    Arrow streams that a kill -9 can cut anywhere
 writer.py     RunWriter: takes rows while a run goes on
+in_order.py   sorts what is nearly in order, piece by piece
 compact.py    streams to Parquet, at the end of a run or after a crash
 reader.py     open_run: a trace from a folder, whatever state it was left in
 snapshot.py   a run as it is now, in a folder of its own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from workbench.engine_stamps import EngineStamps
 from workbench.store.folder import write_meta
-from workbench.store.streams import SUFFIX, read_stream
+from workbench.store.in_order import in_order, sort
+from workbench.store.streams import SUFFIX, Batches, read_stream
 from workbench.trace import TABLES, join_engine_stamps
 
 RESERVE = ".reserve"  # space kept back so that the end of a run can be written to a full disk
@@ -22,7 +24,7 @@ RESERVE = ".reserve"  # space kept back so that the end of a run can be written 
 KEYS = {"requests": "request", "steps": "step", "knobs": "revision"}
 """Tables in which several rows of one key are one row, told bit by bit."""
 
-_ORDER = {
+ORDER = {
     "requests": "planned_s",
     "tokens": "client_s",
     "steps": "step",
@@ -59,7 +61,7 @@ def finish(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Make streamed tables into those of a trace: merge partial rows, stamp tokens with their steps, sort."""
     out = {name: coalesce(table, KEYS[name]) if name in KEYS else table for name, table in tables.items()}
     out["tokens"] = join_engine_stamps(out["tokens"], out["batch"], out["steps"])
-    return {name: _sort(table, _ORDER[name]) for name, table in out.items()}
+    return {name: sort(table, ORDER[name]) for name, table in out.items()}
 
 
 def coalesce(table: pa.Table, key: str) -> pa.Table:
@@ -84,6 +86,32 @@ def coalesce(table: pa.Table, key: str) -> pa.Table:
     return pa.table(columns, schema=table.schema)
 
 
+def convert(folder: Path, meta: Mapping[str, Any]) -> None:
+    """Make the streams of a run its Parquet files, as :func:`publish` does, without holding the run in memory.
+
+    Held are the requests, steps and knobs, 24 bytes of each row of a batch that made a token, and of the tables of
+    single rows a piece.
+
+    Raises:
+        OSError: the disk is full or read-only; the streams are still there and valid.
+    """
+    streams = {path.stem: Batches(path, TABLES[path.stem]) for path in folder.glob(f"*{SUFFIX}") if path.stem in TABLES}
+    tables = {name: _merged(streams.get(name, ()), name) for name in KEYS}
+    stamps = EngineStamps(streams.get("batch", ()), tables["steps"])
+    rows = {}
+    for name, schema in TABLES.items():
+        pieces = [tables[name]] if name in KEYS else in_order(streams.get(name, ()), ORDER[name])
+        stamped = map(stamps.on, pieces) if name == "tokens" else pieces
+        rows[name] = _write_parquet(folder / f"{name}.parquet", schema, stamped)
+    torn = [name for name in TABLES if name in streams and not streams[name].whole]
+    _settle(folder, {**meta, "torn": torn}, rows)
+
+
+def _merged(batches: Iterable[pa.Table], name: str) -> pa.Table:
+    pieces = list(batches)
+    return sort(coalesce(pa.concat_tables([TABLES[name].empty_table(), *pieces]), KEYS[name]), ORDER[name])
+
+
 def publish(folder: Path, tables: Mapping[str, pa.Table], meta: Mapping[str, Any]) -> None:
     """Write finished tables as Parquet and make them the run's content.
 
@@ -93,20 +121,26 @@ def publish(folder: Path, tables: Mapping[str, pa.Table], meta: Mapping[str, Any
     Raises:
         OSError: the disk is full or read-only; the streams are still there and valid.
     """
-    for name, table in tables.items():
-        _write_parquet(folder / f"{name}.parquet", table)
-    rows = {name: table.num_rows for name, table in tables.items()}
-    write_meta(folder, {**meta, "compacted": True, "rows": rows})
+    rows = {name: _write_parquet(folder / f"{name}.parquet", table.schema, [table]) for name, table in tables.items()}
+    _settle(folder, meta, rows)
+
+
+def _settle(folder: Path, meta: Mapping[str, Any], rows: Mapping[str, int]) -> None:
+    write_meta(folder, {**meta, "compacted": True, "rows": dict(rows)})
     for path in [*folder.glob(f"*{SUFFIX}"), *folder.glob(".*.tmp"), folder / RESERVE]:
         with suppress(OSError):
             path.unlink()
 
 
-def _write_parquet(path: Path, table: pa.Table) -> None:
+def _write_parquet(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> int:
+    """Write pieces as one file, all of it or nothing; returns the rows."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    texts = [f.name for f in table.schema if pa.types.is_string(f.type)]
+    texts, rows = [f.name for f in schema if pa.types.is_string(f.type)], 0
     try:
-        pq.write_table(table, temporary, compression="zstd", use_dictionary=texts)
+        with pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=texts) as writer:
+            for piece in pieces:
+                writer.write_table(piece)
+                rows += piece.num_rows
         with temporary.open("rb+") as file:
             file.flush()
             os.fsync(file.fileno())
@@ -116,11 +150,4 @@ def _write_parquet(path: Path, table: pa.Table) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise
-
-
-def _sort(table: pa.Table, by: str) -> pa.Table:
-    """Sort by a numeric column, keeping the order of equals; nulls go last."""
-    values = np.asarray(table[by].to_numpy(), dtype=np.float64)
-    if not np.isnan(values).any() and bool((values[1:] >= values[:-1]).all()):
-        return table
-    return table.take(pa.array(np.argsort(values, kind="stable")))
+    return rows

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from workbench.errors import StoreError
 from workbench.store import owner
-from workbench.store.compact import finish, publish, read_streams
+from workbench.store.compact import convert, finish, read_streams
 from workbench.store.folder import duration_of, read_meta, status_of
 from workbench.store.streams import conform
 from workbench.trace import TABLES, Trace
@@ -74,11 +74,10 @@ def _recover(folder: Path, meta: Mapping[str, Any], status: str) -> Trace:
             return _load(folder, now)
         reason = meta.get("reason") or ("the writer ended without closing the run" if status == "interrupted" else None)
         ended = {**meta, "status": status, "reason": reason, "duration_s": duration_of(folder, meta)}
-        trace = _in_memory(folder, ended)
         if not held:
-            return trace  # another process converts it right now
+            return _in_memory(folder, ended)  # another process converts it right now
         try:
-            publish(folder, trace.tables, trace.meta)
+            convert(folder, ended)
         except OSError:
-            return trace  # read-only or full
+            return _in_memory(folder, ended)  # read-only or full
         return _load(folder, read_meta(folder))

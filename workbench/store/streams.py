@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -88,10 +89,45 @@ class StreamFile:
         self._size += len(data)
 
 
-def read_stream(path: Path, schema: pa.Schema) -> tuple[pa.Table, bool]:
-    """Read a stream as far as it is sound.
+class Batches:
+    """The sound batches of a stream, one by one; iterate again to read again.
 
     Every batch is checked in full, since Arrow trusts what it reads and a bad offset would end the process.
+
+    Args:
+        path: the stream.
+        schema: of every batch that is returned.
+
+    Attributes:
+        whole: whether the file ended on a whole batch; known once all were read.
+
+    Raises:
+        OSError: the stream cannot be read at all.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path, self.schema = path, schema
+        self.whole = not path.stat().st_size
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        if not self.path.stat().st_size:
+            return
+        self.whole = False
+        with self.path.open("rb") as file:  # not mapped: the writer may cut the file while we look at it
+            try:
+                reader = pa.ipc.open_stream(file)
+                while True:
+                    batch = reader.read_next_batch()
+                    batch.validate(full=True)
+                    yield conform(pa.Table.from_batches([batch]), self.schema)
+            except StopIteration:
+                self.whole = True
+            except (pa.ArrowException, OSError, ValueError, MemoryError):
+                pass
+
+
+def read_stream(path: Path, schema: pa.Schema) -> tuple[pa.Table, bool]:
+    """Read a stream as far as it is sound.
 
     Returns:
         The rows, and whether the file ended on a whole batch.
@@ -99,20 +135,9 @@ def read_stream(path: Path, schema: pa.Schema) -> tuple[pa.Table, bool]:
     Raises:
         OSError: the file cannot be read at all.
     """
-    data = path.read_bytes()  # not mapped: the writer may cut the file while we look at it
-    batches: list[pa.Table] = []
-    whole = not data
-    try:
-        reader = pa.ipc.open_stream(pa.py_buffer(data))
-        while True:
-            batch = reader.read_next_batch()
-            batch.validate(full=True)
-            batches.append(conform(pa.Table.from_batches([batch]), schema))
-    except StopIteration:
-        whole = True
-    except (pa.ArrowException, OSError, ValueError, MemoryError):
-        pass
-    return (pa.concat_tables(batches) if batches else schema.empty_table()), whole
+    batches = Batches(path, schema)
+    tables = list(batches)
+    return (pa.concat_tables(tables) if tables else schema.empty_table()), batches.whole
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from workbench.errors import StoreError
 from workbench.store import owner
-from workbench.store.compact import RESERVE, finish, publish, read_streams
+from workbench.store.compact import RESERVE, convert
 from workbench.store.folder import META, disk_error, write_meta
 from workbench.store.streams import SUFFIX, StreamFile
 from workbench.trace import SCHEMA_VERSION, TABLES, table_of
@@ -211,8 +211,7 @@ class RunWriter:
         try:
             (self.folder / RESERVE).unlink(missing_ok=True)
             write_meta(self.folder, final)  # first, so that the status holds whatever happens to the rest
-            tables, torn = read_streams(self.folder)
-            publish(self.folder, finish(tables), final | {"torn": torn})
+            convert(self.folder, final)
         except (OSError, pa.ArrowException, MemoryError) as error:
             self._note(disk_error("cannot finish the run in", self.folder, error))
 

@@ -102,3 +102,50 @@ def test_the_first_reading_of_the_clients_lateness_outlives_the_window():
     figures.take("client", [{"t_s": 0.0, "late_s": 0.0}, {"t_s": 1.0, "late_s": 0.02}, {"t_s": 95.0, "late_s": 0.03}])
     figures.trace(100.0)  # drops what is older than the window
     assert figures.trace(100.0).client["t_s"].tolist() == [0.0, 95.0]
+
+
+def endless(figures, *, until_s, streams=("a", "b"), with_steps=True):
+    """Streams that go on, a token of each in every step of 0.1 s; the client sees it 10 ms later."""
+    figures.take("requests", [{"request": name, "class": "chat", "planned_s": 0.0} for name in streams])
+    for k in range(round(until_s * 10)):
+        at = 0.1 * (k + 1)
+        if with_steps:
+            figures.take("steps", [{"step": k, "start_s": at - 0.1, "end_s": at, "decode_tokens": len(streams)}])
+            parts = [{"step": k, "request": name, "tokens": 1, "prefill": False, "emitted": 1} for name in streams]
+            figures.take("batch", parts)
+        arrived = [{"request": name, "index": k, "n": 1, "client_s": at + 0.01} for name in streams]
+        figures.take("tokens", arrived)
+        if k % 10 == 9:
+            figures.trace(at + 0.02)
+    return figures
+
+
+def test_streams_that_go_on_for_long_do_not_pile_up_and_their_newest_arrivals_have_the_steps_that_made_them():
+    figures = endless(LiveFigures(SLO_, 5.0, most_tokens=100), until_s=90.0)
+    trace = figures.trace(90.02)
+    tokens = trace.tokens
+    assert len(tokens) == 100, "50 arrivals of each of two streams"
+    assert sorted(tokens["index"].unique()) == list(range(850, 900))
+    assert (tokens["step"] == tokens["index"]).all(), "in this load the k-th step makes the k-th token"
+    assert tokens["engine_s"].tolist() == pytest.approx((0.1 * (tokens["index"] + 1)).tolist())
+    held = {name: figures._tables[name].num_rows for name in ("tokens", "steps", "batch")}
+    # Steps of 5 s before the first of these arrivals at 85.11 s, and a row for all that each stream got before.
+    assert held == {"tokens": 100, "steps": 99, "batch": 2 * 99 + 2}
+    assert metrics.summary(trace, SLO_)["gap_max_ms"] == pytest.approx(100.0)
+    assert metrics.summary(trace, SLO_)["gap_count"] == 2 * 49
+
+
+def test_requests_of_a_closed_loop_that_wait_for_their_turn_hold_no_steps():
+    figures = LiveFigures(SLO_, 5.0)
+    figures.take("requests", [{"request": "later", "class": "chat", "planned_s": 0.0}])
+    for second in range(200):
+        name = f"r{second}"
+        figures.take("requests", [{"request": name, "class": "chat", "planned_s": float(second)}])
+        figures.take("steps", [{"step": second, "start_s": second + 0.1, "end_s": second + 0.5}])
+        figures.take("client", [{"t_s": second + 0.5, "late_s": 0.006}])
+        figures.take("tokens", [{"request": name, "index": 0, "n": 1, "client_s": second + 0.6}])
+        figures.take("requests", [{"request": name, "first_s": second + 0.6, "done_s": second + 0.7, "status": "ok"}])
+        figures.trace(second + 1.0)
+    # The oldest request in the window began at 195.6 s; kept are the steps from a minute before that on.
+    assert figures._tables["steps"]["step"].to_pylist() == list(range(136, 200))
+    assert figures._tables["client"].num_rows == 64 + 1

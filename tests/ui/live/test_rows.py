@@ -388,3 +388,17 @@ def test_events_are_all_rows_of_the_trace(trace, sink_events):
     tables = [table for _, table, _ in sink_events(trace)]
     assert tables.count("steps") == trace.tables["steps"].num_rows
     assert tables.count("tokens") == trace.tables["tokens"].num_rows
+
+
+def test_streams_that_have_ended_and_left_the_window_are_forgotten():
+    rows = LiveRows(5.0, SLO(), {})
+    for second in range(100):
+        name = f"r{second}"
+        # Its end may be told before its last token.
+        rows.take("tokens", [{"request": name, "index": 0, "n": 1, "client_s": second + 0.1}])
+        rows.take("requests", [{"request": name, "class": "chat", "done_s": second + 0.3, "status": "ok"}])
+        rows.take("tokens", [{"request": name, "index": 1, "n": 1, "client_s": second + 0.3}])
+        changes = rows.changes(second + 1.0)
+        assert [row["gap"] for row in changes.add["gaps"]["gaps"]] == [200.0]
+    assert sorted(rows._gaps._last_s) == ["r95", "r96", "r97", "r98", "r99"]
+    assert len(rows._gaps._ended) == 5

@@ -18,6 +18,9 @@ Kpi = dict[str, str]  # label, value, hint
 _STALLS = 30  # in the list
 _RATE_S = 5.0  # what tokens a second are counted over
 _OF_REQUESTS = ("requests", "tokens", "batch")
+_BEFORE_S = 60.0  # before a request's first token, for the steps of its prompt: when it was sent is told at its end
+_LAG_S = 5.0  # between the end of a step and the arrival of its tokens, at most
+MOST_TOKENS = 200_000  # arrivals that are looked through once a second; only streams of many minutes bring more
 NONE = "n/a"
 
 
@@ -25,16 +28,20 @@ class LiveFigures:
     """Collects rows, and works the figures out with the same code as a finished run.
 
     The scope are the requests that were alive in the window, each from its beginning: a figure of half a stream
-    would be another figure.
+    would be another figure. Of more than ``most_tokens`` arrivals the oldest are left out all the same: a stream may go
+    on for hours, and what is kept of it must not grow with it.
 
     Args:
         slo: the promise that makes a gap a stall.
         window_s: requests that ended before it are left out.
         meta: the run's metadata.
+        most_tokens: arrivals that are kept.
     """
 
-    def __init__(self, slo: SLO, window_s: float, meta: dict[str, Any] | None = None) -> None:
-        self._slo, self._window_s, self._meta = slo, window_s, meta or {}
+    def __init__(
+        self, slo: SLO, window_s: float, meta: dict[str, Any] | None = None, most_tokens: int = MOST_TOKENS
+    ) -> None:
+        self._slo, self._window_s, self._meta, self._most = slo, window_s, meta or {}, most_tokens
         self._fresh: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
         self._tables: dict[str, pa.Table] = {name: schema.empty_table() for name, schema in TABLES.items()}
         self._arrivals: deque[tuple[float, int]] = deque()
@@ -70,12 +77,39 @@ class LiveFigures:
                 self._tables[name] = self._tables[name].filter(pc.invert(own))
                 own = pc.is_in(finished[name]["request"], value_set=gone.combine_chunks())
                 finished[name] = finished[name].filter(pc.invert(own))
-        oldest = pc.min(finished["requests"]["planned_s"]).as_py()
-        keep_from = begin if oldest is None else min(begin, oldest)
+        # Of those that have begun: in a closed loop, requests that nobody has sent yet were planned for the beginning.
+        oldest = pc.min(finished["requests"]["first_s"]).as_py()
+        keep_from = begin if oldest is None else min(begin, oldest - _BEFORE_S)
+        arrived = finished["tokens"]["client_s"]
+        if len(arrived) > self._most:
+            cut = arrived[len(arrived) - self._most].as_py()
+            finished["tokens"] = finished["tokens"].filter(pc.field("client_s") >= cut)
+            self._tables["tokens"] = self._tables["tokens"].filter(pc.field("client_s") >= cut)
+            keep_from = max(keep_from, cut - _LAG_S)
+            self._fold(keep_from)
         self._tables["steps"] = self._tables["steps"].filter(pc.field("end_s") >= keep_from)
         late = self._tables["client"]  # its first row says that somebody measures
         self._tables["client"] = pa.concat_tables([late[:1], late[1:].filter(pc.field("t_s") >= keep_from)])
         return Trace(finished, self._meta)
+
+    def _fold(self, before_s: float) -> None:
+        """Let go of what steps did that ended before then, but for how many tokens they made of each request.
+
+        That number says which step made a later token; it becomes a row of the last of these steps.
+        """
+        steps, batch = self._tables["steps"], self._tables["batch"]
+        last = pc.max(steps.filter(pc.field("end_s") < before_s)["step"]).as_py()
+        if last is None:
+            return
+        old = batch.filter((pc.field("step") <= last) & (pc.field("emitted") > 0))
+        made = old.group_by("request", use_threads=False).aggregate([("step", "max"), ("emitted", "sum")])
+        names = {"request": "request", "step": "step_max", "emitted": "emitted_sum"}
+        folded = [
+            made[names[field.name]].cast(field.type) if field.name in names else pa.nulls(made.num_rows, field.type)
+            for field in batch.schema
+        ]
+        fresh = batch.filter(pc.field("step") > last)
+        self._tables["batch"] = pa.concat_tables([pa.table(folded, schema=batch.schema), fresh]).combine_chunks()
 
     def stalls(self, trace: Trace) -> dict[str, Any]:
         """The stalls of :meth:`trace`, for the page: ``text``, ``hint``, ``caption``, and ``rows`` of the longest.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
@@ -43,6 +44,7 @@ class GapRows(ChartRows):
         self._slo = slo
         self._series, self._names = series_names(streams)
         self._last_s: dict[str, float] = {}  # last arrival of each stream
+        self._ended: set[str] = set()  # streams that are forgotten once they have left the window
         stalls = min(STALLS, limit // 8)
         room = limit - stalls - RULES - SHADE_LABELS - 2
         self._gaps = self.thinner(room, series=len(self._names))
@@ -70,6 +72,8 @@ class GapRows(ChartRows):
                 self._prompts[name] = int(prompt)
             if row.get("class") is not None and name not in self._series:
                 self._series[name] = row["class"] if row["class"] in self._names else OTHER
+            if number(row, "done_s") is not None:
+                self._ended.add(name)
             start, end = number(row, "sent_s"), number(row, "first_s", "done_s")
             if self._stepless and self._prompts.get(name, 0) >= LONG_PROMPT and start is not None and end is not None:
                 self._spans.append(_Span(name, self._prompts[name], start, end, None))
@@ -95,6 +99,9 @@ class GapRows(ChartRows):
         """Work out the datasets of a few rows."""
         self._spans = [span for span in self._spans if span.end_s >= window.low]
         self._open = {name: span for name, span in self._open.items() if span.end_s >= window.low}
+        for name in [name for name in self._ended if self._last_s.get(name, -math.inf) < window.low]:
+            self._ended.discard(name)
+            self._last_s.pop(name, None)
         spans = nlargest(RULES, self._spans, key=lambda span: span.tokens)
         shades: list[Row] = [
             {
