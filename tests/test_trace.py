@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.trace import TABLES, Trace, join_engine_stamps, table_of
+from workbench.engine_stamps import join_engine_stamps
+from workbench.trace import TABLES, Trace, table_of
 
 
 def joined(tokens, batch, steps):

@@ -77,3 +77,8 @@ class EngineStamps:
         indices = found.indices.fill_null(len(of)).to_numpy(zero_copy_only=False)
         codes: NDArray[np.int64] = np.array([*of, -1], dtype=np.int64)[indices]
         return codes
+
+
+def join_engine_stamps(tokens: pa.Table, batch: pa.Table, steps: pa.Table) -> pa.Table:
+    """Fill ``engine_s`` and ``step`` of ``tokens`` from the steps that made them, where they are null."""
+    return EngineStamps([batch], steps).on(tokens)

@@ -203,16 +203,6 @@ def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def join_engine_stamps(tokens: pa.Table, batch: pa.Table, steps: pa.Table) -> pa.Table:
-    """Fill ``engine_s`` and ``step`` of ``tokens`` from the steps that made them, where they are null.
-
-    See :class:`workbench.engine_stamps.EngineStamps`.
-    """
-    from workbench.engine_stamps import EngineStamps  # it stands on this module
-
-    return EngineStamps([batch], steps).on(tokens)
-
-
 def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
     """A numeric column as floats, null as NaN."""
     return np.asarray(column.to_numpy(), dtype=np.float64)

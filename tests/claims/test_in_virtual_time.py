@@ -12,9 +12,10 @@ from workbench import metrics
 from workbench.claims import preemption_cost, qos_classes, step_order
 from workbench.engine.probe import wire
 from workbench.engine.probe.scheduler import ProbeScheduler
+from workbench.engine_stamps import join_engine_stamps
 from workbench.simulate.bare import make_request, make_scheduler
 from workbench.simulate.loop import VirtualLoop
-from workbench.trace import TABLES, Trace, join_engine_stamps, table_of
+from workbench.trace import TABLES, Trace, table_of
 from workbench.workload.scenario import load_scenario
 from workbench.workload.stream import plan
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.trace import TABLES, Trace, join_engine_stamps, table_of
+from workbench.engine_stamps import join_engine_stamps
+from workbench.trace import TABLES, Trace, table_of
 
 
 @pytest.fixture

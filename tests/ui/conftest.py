@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.trace import TABLES, Trace, join_engine_stamps, table_of
+from workbench.engine_stamps import join_engine_stamps
+from workbench.trace import TABLES, Trace, table_of
 
 MIB = 1024 * 1024
 SETTINGS = {  # as the demo's six: policy, budget, chunk

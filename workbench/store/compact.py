@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.engine_stamps import EngineStamps
+from workbench.engine_stamps import EngineStamps, join_engine_stamps
 from workbench.store.folder import write_meta
 from workbench.store.in_order import in_order, sort
 from workbench.store.streams import SUFFIX, Batches, read_stream
-from workbench.trace import TABLES, join_engine_stamps
+from workbench.trace import TABLES
 
 RESERVE = ".reserve"  # space kept back so that the end of a run can be written to a full disk
 

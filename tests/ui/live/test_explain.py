@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from workbench.config import SLO
-from workbench.trace import TABLES, Trace, join_engine_stamps, table_of
+from workbench.engine_stamps import join_engine_stamps
+from workbench.trace import TABLES, Trace, table_of
 from workbench.ui.live.explain import explain
 
 SLO_ = SLO(gap_ms=200)
