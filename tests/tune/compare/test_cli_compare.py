@@ -87,7 +87,9 @@ def test_an_interruption_shows_what_there_is(tmp_path, monkeypatch):
         (["budget=64", "max_model_len=1"], "B: got 'max_model_len=1', expected hot knobs"),
         (["budget=64", "."], "A and B: got 'budget=64 and .', expected two settings, or two folders"),
         (["budget=64", "budget=128", "--primary", "speed"], "primary: got 'speed'"),
-        (["budget=64", "budget=128", "--resolve", "0"], "resolve: got '0.0'"),
+        (["budget=64", "budget=128", "--resolve", "0"], "--resolve: got '0', expected per cent"),
+        (["budget=64", "budget=128", "--resolve", "nan"], "--resolve: got 'nan', expected per cent"),
+        (["budget=64", "budget=128", "--chart", "nowhere/c.svg"], "--chart: got 'nowhere/c.svg', expected a file in"),
     ],
 )
 def test_what_is_wrong_is_one_line(words, says):
