@@ -51,6 +51,9 @@ def open_storage(url: str | None = None, root: Path | None = None) -> BaseStorag
     if "://" not in url:
         raise InputError("--storage", url, "a storage URL such as sqlite:///studies.sqlite3", "write it like that")
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # the study's progress is told by what runs it
+    if _in_memory(url):
+        expected = "a storage that outlives this process"
+        raise InputError("--storage", url, expected, "name a file: sqlite:///studies.sqlite3")
     with storing(url), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if url.startswith("sqlite"):
@@ -78,6 +81,15 @@ def storing(url: str) -> Iterator[None]:
         raise InputError("--storage", shown(url), f"its driver ({error})", "install the driver") from None
     except (StorageInternalError, exc.SQLAlchemyError, RuntimeError, OSError) as error:
         raise StoreError(_why(shown(url), error)) from None
+
+
+def _in_memory(url: str) -> bool:
+    from sqlalchemy.engine import make_url
+
+    with contextlib.suppress(Exception):  # what is no URL is refused by name when it is opened
+        made = make_url(url)
+        return made.get_backend_name() == "sqlite" and made.database in (None, "", ":memory:")
+    return False
 
 
 def _why(url: str, error: BaseException) -> str:

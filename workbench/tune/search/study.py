@@ -324,7 +324,7 @@ class Study:
             result = Result(asked["number"], Point.of_dict(asked["point"]), self.seed, "interrupted", error=why)
             facts = result.as_dict()
             self._kept.set_trial_user_attr(trial._trial_id, _RESULT, facts)
-        self._study.tell(trial.number, state=state.FAIL)
+        self._kept.set_trial_state_values(trial._trial_id, state.FAIL)  # Optuna's own tell takes none that waits
         return facts
 
 
