@@ -113,6 +113,13 @@ def test_a_limit_that_no_setting_meets_is_named_with_how_far_it_is_off(run):
     assert "\n" not in str(done.exception)
 
 
+def test_how_to_go_on_is_said_of_a_study_that_is_there(run, tmp_path):
+    run("tuning", *NARROW, "--name", "mine", "--trials", "1", "--rounds", "0")
+    taken = run("tuning", *NARROW, "--name", "mine")
+    assert "a name that is free" in str(taken.exception)
+    assert "To go on with it" not in taken.stderr
+
+
 def test_trials_that_all_fail_are_no_fault_of_the_limits(run):
     Player.dies = True
     done = run("tuning", *NARROW, "--limit", "gap_p99_ms=200")

@@ -153,6 +153,7 @@ def tune_command(
     with console.bars() as progress:
         player = None if ray is None else _on_ray(question, ray, workers, cores, runs, progress)
         tune = Tune(question, runs=runs, storage=storage, name=name, study=study, player=player, tell=_teller(progress))
+        tune.open()
         console.err.print(_begins(tune, question, storage, runs), markup=False, highlight=False, soft_wrap=True)
         try:
             tune.run()

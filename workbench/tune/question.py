@@ -100,7 +100,7 @@ class Question:
         if isinstance(config, AttachedConfig):
             can = "one that is started here, live or simulated"
             raise InputError("engine of a study", "attached", can, "somebody else's knobs cannot be turned")
-        goal = Goal(tuple(objectives), dict(limits or {}), slo or scenario.slo).check(scenario)
+        goal = Goal(tuple(objectives), dict(limits or {}), slo or scenario.slo).check(scenario, config.max_model_len)
         space = Space.of(scenario, config, goal, given=knobs, restart=restart)
         seed = scenario.seed if seed is None else seed
         return cls(scenario, goal, space, allowance or Allowance(), seed=seed, **more)
@@ -137,7 +137,7 @@ class Question:
         """
         scenario = parse(Scenario, facts["scenario"], error=ScenarioError)
         goal, space = Goal.of_dict(facts["goal"]), Space.of_dict(facts["space"])
-        rest = {"allowance": {}, **(means or {}), **more}
+        rest: dict[str, Any] = {"allowance": {}, **(means or {}), **more}
         rest["allowance"] = Allowance(**{**rest["allowance"], **(allowed or {})})
         return cls(scenario, goal, space, seed=facts["seed"], sampler=facts["sampler"], **rest)
 

@@ -127,6 +127,25 @@ class Tune:
         if self._tuning is not None:
             self._tuning.stop()
 
+    def open(self) -> Study:
+        """The study, made where it is a new one; :meth:`run` does it where nobody has.
+
+        Raises:
+            InputError: there is a study of that name, or the storage is none.
+            StoreError: the storage is locked or cannot be used.
+        """
+        asked = self.question
+        if self._study is None:
+            try:
+                self._study = Study.create(
+                    self.name, asked.goal, asked.space, seed=asked.seed, sampler=asked.sampler,
+                    storage=self._storage, root=self._runs, facts=asked.facts,
+                )  # fmt: skip
+            except BaseException:
+                self._player.close()
+                raise
+        return self._study
+
     def run(self) -> Answer:
         """Search and confirm; takes minutes, so in a thread or with a progress bar.
 
@@ -143,12 +162,7 @@ class Tune:
             at_the_end.callback(self._player.close)
             if self._bench is not None:
                 at_the_end.enter_context(self._bench.held(f"study {self.name}"))
-            study = self._study
-            if study is None:
-                self._study = study = Study.create(
-                    self.name, asked.goal, asked.space, seed=asked.seed, sampler=asked.sampler,
-                    storage=self._storage, root=self._runs, facts=asked.facts,
-                )  # fmt: skip
+            study = self.open()
             at_the_end.callback(study.close)
             kept = Kept(study)
             kept.means = asked.means

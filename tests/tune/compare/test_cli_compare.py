@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from workbench.cli import app
+from workbench.cli import app, main
 from workbench.errors import InputError
 from workbench.tune.compare import Comparing
 
@@ -96,3 +96,11 @@ def test_what_is_wrong_is_one_line(words, says):
     result = run(*words)
     assert isinstance(result.exception, InputError)
     assert str(result.exception).startswith(says)
+
+
+def test_the_side_of_a_wrong_knob_is_said_on_the_command_line(monkeypatch, capsys):
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("sys.argv", ["workbench", "compare", "budget=64", "chunk=-1"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "B: chunk: got '-1', expected 0 or more" in capsys.readouterr().err

@@ -158,6 +158,13 @@ def test_a_storage_that_cannot_be_is_one_line(url, error, says):
     assert "\n" not in str(caught.value)
 
 
+def test_a_slip_in_the_place_of_a_study_makes_no_file(tmp_path):
+    for where in ({"root": tmp_path / "no"}, {"storage": f"sqlite:///{tmp_path / 'no.sqlite3'}"}):
+        with pytest.raises(InputError, match="which is not there"):
+            Study.resume("mine", again, **where)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_password_is_not_shown():
     assert "secret" not in storage.shown("postgresql://me:secret@host/studies")
 

@@ -267,5 +267,5 @@ def _about(letter: str) -> Iterator[None]:
     try:
         yield
     except InputError as bad:
-        bad.args = (f"{letter}: {bad}",)
+        bad.args, bad.what = (f"{letter}: {bad}",), f"{letter}: {bad.what}"  # the command line makes its words anew
         raise

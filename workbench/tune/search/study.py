@@ -18,7 +18,7 @@ from workbench.tune.goal import Goal
 from workbench.tune.neighbours import nearest
 from workbench.tune.search.resuming import difference, is_run
 from workbench.tune.search.samplers import CONSTRAINTS, constraints, sampler_of, values_of
-from workbench.tune.search.storage import default_url, open_storage, shown, storing
+from workbench.tune.search.storage import default_url, is_missing, open_storage, shown, storing
 from workbench.tune.space import Space
 from workbench.tune.trial import Asked, Point, Result
 
@@ -133,6 +133,8 @@ class Study:
         import optuna
 
         url = storage or default_url(root)
+        if is_missing(url):
+            raise InputError("--resume", name, f"a study of {shown(url)}, which is not there", "look at its place")
         kept = open_storage(storage, root)
         with storing(url):
             names = sorted(one.study_name for one in optuna.get_all_study_summaries(kept, include_best_trial=False))
