@@ -107,7 +107,7 @@ def test_what_a_load_has_none_of_cannot_be_looked_for():
     for goal in (Goal(limits={"gap_p99_ms": 50.0}), Goal(("throughput", "gap_max"))):
         with pytest.raises(InputError, match="got 'requests of 1 output token', expected requests of 2 or more"):
             goal.check(single)
-    never = a_scenario(streams=[chat | {"arrivals": {"kind": "poisson", "rate": 1e-6, "duration_s": 1}}])
+    never = a_scenario(streams=[chat | {"arrivals": {"kind": "poisson", "rate": 0.001, "duration_s": 1}}])
     with pytest.raises(InputError, match="scenario small: got 'no request with seed"):
         Goal().check(never)
 

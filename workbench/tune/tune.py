@@ -243,6 +243,7 @@ class Tune:
             stopped=lambda: self.stopped,
         )
         kept.note_confirmed(self.confirmation)
+        self._say("confirmation", len(self.confirmation.results), 2 * asked.rounds, "")
 
     def _of_search(self, now: Progress) -> None:
         if now.asked is not None:
