@@ -178,7 +178,9 @@ class Goal:
         for what, of in of_gaps:
             if not any(request.output_tokens > 1 for name, request in planned if of in (None, name)):
                 expected = "requests of 2 or more, since there is a gap between two"
-                raise InputError(what, "requests of 1 output token", expected, "lengthen output_tokens, or leave it out")
+                raise InputError(
+                    what, "requests of 1 output token", expected, "lengthen output_tokens, or leave it out"
+                )
         if "long_ttft" in self.objectives:
             longest = max(request.prompt_tokens for _, request in planned)
             if longest < LONG_PROMPT:
