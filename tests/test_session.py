@@ -274,3 +274,13 @@ def test_the_current_workbench_is_the_one_that_was_started_last(tmp_path, fake_e
     del first, bench
     gc.collect()
     assert Workbench.current() is None, "it is not kept alive"
+
+
+def test_what_is_measured_has_the_engine_for_itself(bench):
+    with bench.held("study one"):
+        for do in (lambda: bench.knobs(budget=64), lambda: bench.drop_long(100), bench.held("study two").__enter__):
+            with pytest.raises(EngineError, match="study one goes on"):
+                do()
+    assert not bench.held_by
+    with pytest.raises(EngineError, match="engine"):  # of its own: it does not run
+        bench.drop_long(100)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,13 @@ class Plays:
         engine: what is played on; it may be replaced while it does not run.
         slo: latency promise of what has none of its own.
         compared: what :meth:`compare_policies` has played, also when it was interrupted.
+        held_by: what plays on the engine and wants it for itself, such as "study tuning-1130"; empty is nothing.
     """
 
     def __init__(self, engine: AnyEngine, root: Path | None, slo: SLO) -> None:
         self.engine, self.slo = engine, slo
         self.compared: PolicyRuns | None = None
+        self.held_by = ""
         self._root = root
         self._run: Run | None = None
         self._plays = itertools.count()
@@ -59,6 +62,23 @@ class Plays:
     def playing(self) -> bool:
         """Whether a run is going on."""
         return self._run is not None and not self._run.done
+
+    @contextlib.contextmanager
+    def held(self, by: str) -> Iterator[None]:
+        """Keep the engine as it is set meanwhile: :meth:`Workbench.knobs` and :meth:`drop_long` are refused.
+
+        Args:
+            by: what holds it, for the words of an error.
+
+        Raises:
+            EngineError: something else does.
+        """
+        self._expect_free(by)
+        self.held_by = by
+        try:
+            yield
+        finally:
+            self.held_by = ""
 
     def run(
         self,
@@ -191,8 +211,9 @@ class Plays:
 
         Raises:
             InputError: it does not fit into the context.
-            EngineError: the engine does not run.
+            EngineError: the engine does not run, or something that is measured on it has it for itself.
         """
+        self._expect_free("drop_long")
         check_lengths(tokens, output_tokens, self.engine.config.max_model_len)
         self._expect_ready("drop_long: got a prompt")
         if self._drops is None:
@@ -225,6 +246,11 @@ class Plays:
         """Asked before there is a folder for a run."""
         if self.engine.state != "ready":
             raise EngineError(f"{what} while the engine is {self.engine.state}, expected ready; start it first")
+
+    def _expect_free(self, what: str) -> None:
+        """Nobody turns a knob or drops a prompt under what is measured: it would be of another setting than it says."""
+        if self.held_by:
+            raise EngineError(f"{what}: {self.held_by} goes on, expected an engine at rest; wait for it, or stop it")
 
     def _expect_rest(self, what: str) -> None:
         """One run at a time."""

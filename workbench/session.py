@@ -174,8 +174,9 @@ class Workbench(Plays):
 
         Raises:
             EnvelopeError: the change does not fit what the engine was started with.
-            EngineError: the engine does not run.
+            EngineError: the engine does not run, or something that is measured on it has it for itself.
         """
+        self._expect_free("knobs")
         return self.engine.set_knobs(parse(Knobs, self.engine.knobs.model_dump() | changes, error=EnvelopeError))
 
     def save_run(self, name: str | None = None) -> RecordedRun:

@@ -11,7 +11,8 @@ from search_stand_ins import Landscape
 from typer.testing import CliRunner
 
 from workbench import cli
-from workbench.errors import InputError
+from workbench.errors import EngineError, InputError
+from workbench.tune.trial import Result
 
 NARROW = ("--budget", "64,128,256,512", "--chunk", "0", "--policy", "chunked", "--max-running", "32")
 
@@ -20,7 +21,7 @@ class Player(Landscape):
     """In place of the one with an engine; after some plays somebody may press Ctrl-C."""
 
     interrupt_after: int | None = None
-    plays = 0
+    plays, dies = 0, False
     bench = SimpleNamespace(engine=SimpleNamespace(model=None))
 
     def __init__(self, _scenario, goal, _space, **_named):
@@ -30,12 +31,14 @@ class Player(Landscape):
         Player.plays += 1
         if Player.plays == Player.interrupt_after:
             raise KeyboardInterrupt
+        if Player.dies:
+            return Result(asked.number, asked.point, asked.seed, "failed", label=self.label, error="engine: it died")
         return super().play(asked, watch)
 
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    Player.interrupt_after, Player.plays = None, 0
+    Player.interrupt_after, Player.plays, Player.dies = None, 0, False
     monkeypatch.setattr("workbench.tune.tune.EnginePlayer", Player)
     base = ("--runs", str(tmp_path), "--no-simulate")
     return lambda *words: CliRunner().invoke(cli.app, ["tune", *words, *base])
@@ -49,7 +52,7 @@ def test_the_table_the_answer_and_the_command(run):
     assert "over a limit" in done.stdout  # budget 512: 358 ms
     assert re.search(r"^chunked budget 256 chunk off max_running 32: goodput", done.stdout, re.MULTILINE)
     assert "--max-num-batched-tokens 256" in done.stdout
-    assert "uncalibrated" in done.stdout
+    assert "[simulated · by formula, uncalibrated]" in done.stdout, "an answer says where its figures come from"
 
 
 def test_json_has_everything(run):
@@ -74,12 +77,60 @@ def test_an_interrupted_study_shows_what_there_is_and_goes_on(run):
     assert states == ["complete", "complete", "interrupted", "complete", "complete"]
 
 
+def test_a_study_goes_on_as_it_was_asked_unless_told_otherwise(run):
+    begun = run("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--name", "my own", "--trials", "2", "--rounds", "0")
+    assert re.search(r"workbench tune --resume 'my own' --runs \S+$", begun.stderr, re.MULTILINE)
+    assert Player.plays == 2
+    assert run("--resume", "my own").exit_code == 0
+    assert Player.plays == 2
+    assert len(json.loads(run("--resume", "my own", "--trials", "3", "--json").stdout)["results"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--objective", "throughput"), "--resume: got 'options of a new study'"),
+        (("--sampler", "random"), "--resume: got 'options of a new study'"),
+        (("--name", "other"), "--name: got 'other'"),
+        (("--rounds", "-1"), "rounds: got '-1'"),
+        (("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--sampler", "random"), "another sampler: got 'random in"),
+        (("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--seed", "9"), "with another seed: got '9 in place of 6'"),
+    ],
+)
+def test_what_a_study_began_with_is_not_changed_in_silence(run, words, says):
+    run("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--name", "mine", "--trials", "2", "--rounds", "0")
+    done = run(*words, "--resume", "mine")
+    assert isinstance(done.exception, InputError), done.output
+    assert says in str(done.exception)
+    assert Player.plays == 2
+
+
 def test_a_limit_that_no_setting_meets_is_named_with_how_far_it_is_off(run):
     done = run("tuning", *NARROW, "--limit", "gap_p99_ms=20", "--rounds", "0")
     assert isinstance(done.exception, InputError)
     assert "limits: got 'gap_p99_ms=20'" in str(done.exception)
     assert "124" in str(done.exception)  # budget 64 has 44.8 ms, 124 % more than 20
     assert "\n" not in str(done.exception)
+
+
+def test_how_to_go_on_is_said_of_a_study_that_is_there(run, tmp_path):
+    run("tuning", *NARROW, "--name", "mine", "--trials", "1", "--rounds", "0")
+    taken = run("tuning", *NARROW, "--name", "mine")
+    assert "a name that is free" in str(taken.exception)
+    assert "To go on with it" not in taken.stderr
+
+
+def test_trials_that_all_fail_are_no_fault_of_the_limits(run):
+    Player.dies = True
+    done = run("tuning", *NARROW, "--limit", "gap_p99_ms=200")
+    assert isinstance(done.exception, EngineError)
+    assert "none of 4 trials was measured; the first said: engine: it died" in str(done.exception)
+
+
+def test_an_allowance_that_is_spent_before_the_first_trial_is_said(run):
+    done = run("tuning", *NARROW, "--minutes", "1e-9")
+    assert done.exit_code == 0, done.output
+    assert "nothing was played yet\nended: 1e-09 minutes are over" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -95,8 +146,11 @@ def test_a_limit_that_no_setting_meets_is_named_with_how_far_it_is_off(run):
         (("tuning", "--objective", "speed"), "one of goodput"),
         (("tuning", "--objective", "long_ttft"), "a longest prompt of 200"),
         (("tuning", "--sampler", "best"), "one of tpe, gp, random"),
-        (("tuning", "--error-rate", "0.7"), "error rate"),
+        (("tuning", "--error-rate", "0.7"), "error_rate: got '0.7'"),
         (("tuning", "--restart", "model=a"), "--restart: got 'model'"),
+        (("tuning", "--restart", "max_num_seqs"), "--restart: got 'max_num_seqs', expected name=value"),
+        (("tuning", "--restart", "max_num_seqs=8", "--restart", "max_num_seqs=16"), "each field once"),
+        (("tuning", "--ray", "local", "--workers", "0"), "--workers: got '0', expected 1 or more"),
         (("tuning", "--budget", "100000"), "at most 512"),
         (("tuning", "--storage", "there.sqlite3"), "a storage URL"),
         (("--resume", "nobody"), "a study of sqlite"),

@@ -4,7 +4,7 @@ import pytest
 from search_stand_ins import a_scenario
 
 from workbench.config import SLO
-from workbench.errors import InputError
+from workbench.errors import InputError, ScenarioError
 from workbench.trace import Trace, table_of
 from workbench.tune.goal import FAILED, Goal
 
@@ -98,6 +98,24 @@ def test_a_class_or_a_long_prompt_that_the_load_lacks_is_named():
     with pytest.raises(InputError, match="a longest prompt of 64"):
         Goal(("long_ttft",)).check(short)
     Goal(("long_ttft",), {"ttft_p99_s.chat": 1.0}).check(a_scenario())
+
+
+def test_what_a_load_has_none_of_cannot_be_looked_for():
+    (chat, _) = (one.model_dump(by_alias=True) for one in a_scenario().streams)
+    single = a_scenario(streams=[chat | {"output_tokens": 1}])
+    Goal(("goodput",), {"ttft_p99_s": 1.0}).check(single)
+    for goal in (Goal(limits={"gap_p99_ms": 50.0}), Goal(("throughput", "gap_max"))):
+        with pytest.raises(InputError, match="got 'requests of 1 output token', expected requests of 2 or more"):
+            goal.check(single)
+    never = a_scenario(streams=[chat | {"arrivals": {"kind": "poisson", "rate": 0.001, "duration_s": 1}}])
+    with pytest.raises(InputError, match="scenario small: got 'no request with seed"):
+        Goal().check(never)
+
+
+def test_the_engine_says_how_long_a_request_may_be():
+    with pytest.raises(ScenarioError, match="1500"):
+        Goal().check(a_scenario(), 1024)
+    Goal().check(a_scenario(), 2048)
 
 
 def test_a_goal_is_the_same_as_plain_data():

@@ -68,6 +68,11 @@ def test_tensor_parallel_of_a_simulated_engine_takes_as_many_gpus():
     [
         ({"given": {"budget": (4096, 8192)}}, EnvelopeError, "at most 2048"),
         ({"given": {"budget": ()}}, InputError, "no value"),
+        ({"given": {"budget": (0, 64)}}, EnvelopeError, "budget: got '0', expected 1 or more"),
+        ({"given": {"chunk": (-1, 64)}}, EnvelopeError, "chunk: got '-1', expected 0 or more"),
+        ({"given": {"policy": ("chunked", "monolithic")}}, EnvelopeError, "monolithic with budget 2048"),
+        ({"given": {"policy": ("chunked", "qos"), "aging_s": (-1.0, 5.0)}}, EnvelopeError, "aging_s: got '-1.0'"),
+        ({"given": {"target_gap_ms": tuple(range(1, 2000))}}, InputError, "expected at most 100,000 combinations"),
         ({"restart": {"model": ("a",)}}, InputError, "--restart: got 'model'"),
         ({"restart": {"max_num_seqs": (0,)}}, ConfigError, "max_num_seqs"),
         ({"restart": {"max_num_seqs": (4096,)}}, ConfigError, "at least one token per sequence"),

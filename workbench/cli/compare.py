@@ -13,7 +13,7 @@ from rich.table import Table
 
 from workbench import console
 from workbench.cli.options import JsonFlag, RunsRoot, Seed, StartUp, start_up_fields
-from workbench.errors import InputError
+from workbench.errors import InputError, StoreError
 from workbench.session import Workbench
 from workbench.tune.compare import (
     MEASURES,
@@ -30,7 +30,7 @@ from workbench.workload.scenario import load_scenario
 
 compare_verb = typer.Typer()
 
-_SCENARIO = "chat_and_long"
+_SCENARIO, _ALL = "chat_and_long", 100.0
 _SIDE = "a setting such as budget=256,chunk=128,policy=qos, defaults for none, or a folder of recorded runs"
 
 
@@ -52,6 +52,11 @@ def compare_command(
     as_json: JsonFlag = False,
 ) -> None:
     """Compare two settings: A/B/A/B on one engine by chance, the same workload in each pair, with intervals."""
+    if chart is not None and (chart.is_dir() or not chart.absolute().parent.is_dir()):  # before rounds are played
+        raise InputError("--chart", chart, "a file in a folder that is there", "make the folder, or name another file")
+    if not 0 < resolve < _ALL:
+        expected = "per cent, above 0 and below 100"
+        raise InputError("--resolve", f"{resolve:g}", expected, "give the least difference worth knowing, such as 5")
     folders = [bool(one.strip()) and Path(one).is_dir() for one in (a, b)]
     if all(folders):
         show(compare_recorded(a, b, primary=primary), as_json, chart)
@@ -85,22 +90,33 @@ def compare_command(
 
 
 def show(found: Comparison | RecordedComparison, as_json: bool, chart: Path | None = None) -> None:
-    """Print a comparison, and draw it if asked for."""
-    if chart is not None:
-        from workbench.report.svg import static_svg  # here, since Altair takes two seconds to import
-        from workbench.ui.charts.comparison import comparison_chart
+    """Print a comparison, and draw it if asked for.
 
-        drawn = comparison_chart(found).to_dict()
-        drawn.pop("$schema", None)  # an address
-        chart.write_text(static_svg(drawn, "comparison"), encoding="utf-8")
+    Raises:
+        StoreError: the chart cannot be written.
+    """
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
-        return
-    say = console.out.print
-    say(f"[bold]{found.verdict.words}[/bold]", highlight=False, soft_wrap=True)
-    for line in _about(found):
-        say(line, highlight=False, soft_wrap=True)
-    say(measures_table(found.table, f"{found.title}, {found.origin}"))
+    else:
+        say = console.out.print
+        say(found.verdict.words, style="bold", markup=False, highlight=False, soft_wrap=True)
+        for line in _about(found):
+            say(line, markup=False, highlight=False, soft_wrap=True)
+        say(measures_table(found.table, f"{found.title}, {found.origin}"))
+    if chart is not None:
+        _draw(found, chart)
+
+
+def _draw(found: Comparison | RecordedComparison, chart: Path) -> None:
+    from workbench.report.svg import static_svg  # here, since Altair takes two seconds to import
+    from workbench.ui.charts.comparison import comparison_chart
+
+    drawn = comparison_chart(found).to_dict()
+    drawn.pop("$schema", None)  # an address
+    try:
+        chart.write_text(static_svg(drawn, "comparison"), encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"--chart {chart}: {error.strerror or error}; choose a file that can be written") from None
 
 
 def measures_table(table: pd.DataFrame, title: str) -> Table:

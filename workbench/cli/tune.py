@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,9 +23,11 @@ from workbench.cli.options import (
     StartUp,
     start_up_fields,
 )
-from workbench.errors import InputError
+from workbench.errors import EngineError, InputError
 from workbench.knob_options import knob_values
+from workbench.tune.answer.confirm import ROUNDS
 from workbench.tune.goal import OBJECTIVES, Goal
+from workbench.tune.kept import Kept
 from workbench.tune.question import Question
 from workbench.tune.search.samplers import SAMPLERS
 from workbench.tune.search.sequential import ERROR_RATE
@@ -37,6 +40,7 @@ from workbench.tune.tune import Now, Tune
 
 tune_verb = typer.Typer()
 
+_OBJECTIVE, _USUAL = "goodput", Allowance()
 _LIMIT_HELP = "Hard limit, such as gap_p99_ms=200, gap_max_ms=500 or ttft_p99_s.CLASS=1.5; may be given several times."
 
 
@@ -46,13 +50,23 @@ def tune_command(
         str | None, typer.Argument(help="A scenario's name (data/scenarios) or a YAML file; none with --resume.")
     ] = None,
     objective: Annotated[
-        str, typer.Option(help=f"What to make best: {', '.join(OBJECTIVES)}; several with commas for a Pareto front.")
-    ] = "goodput",
+        str | None,
+        typer.Option(
+            help=f"What to make best: {', '.join(OBJECTIVES)}; several with commas for a Pareto front.",
+            show_default=_OBJECTIVE,
+        ),
+    ] = None,
     limit: Annotated[list[str] | None, typer.Option(help=_LIMIT_HELP)] = None,
-    trials: Annotated[int, typer.Option(help="Trials at most, with those of an earlier session.", min=1)] = 40,
+    trials: Annotated[
+        int | None,
+        typer.Option(help="Trials at most, with those of an earlier session.", min=1, show_default=str(_USUAL.trials)),
+    ] = None,
     engine_seconds: Annotated[float | None, typer.Option(help="Seconds that trials may hold engines for.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Minutes that the search may take.")] = None,
-    patience: Annotated[int, typer.Option(help="Trials in a row without progress that end it.", min=1)] = 8,
+    patience: Annotated[
+        int | None,
+        typer.Option(help="Trials in a row without progress that end it.", min=1, show_default=str(_USUAL.patience)),
+    ] = None,
     budget: Annotated[str | None, typer.Option(help="Budgets to try; by default powers of two.")] = None,
     chunk: Annotated[str | None, typer.Option(help="Chunk caps to try; 0 is off.")] = None,
     max_running: Annotated[str | None, typer.Option(help="Running caps to try.")] = None,
@@ -62,16 +76,31 @@ def tune_command(
         list[str] | None,
         typer.Option(help=f"Start-up field to try, such as max_num_seqs=16,32; one of {', '.join(RESTART)}."),
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Fresh plays of the pick and the runner-up; 0 confirms nothing.")] = 3,
-    sampler: Annotated[str, typer.Option(help=f"One of {', '.join(SAMPLERS)}; gp needs torch.")] = SAMPLERS[0],
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="Fresh plays of the pick and the runner-up; 0 confirms nothing.", show_default=str(ROUNDS)),
+    ] = None,
+    sampler: Annotated[
+        str | None, typer.Option(help=f"One of {', '.join(SAMPLERS)}; gp needs torch.", show_default=SAMPLERS[0])
+    ] = None,
     error_rate: Annotated[
-        float, typer.Option(help="Share of trials within their limits that may be stopped early; 0: what is certain.")
-    ] = ERROR_RATE,
+        float | None,
+        typer.Option(
+            help="Share of trials within their limits that may be stopped early; 0: what is certain.",
+            show_default=str(ERROR_RATE),
+        ),
+    ] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate/--no-simulate", help="Let a calibrated simulation say where to begin.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--simulate/--no-simulate", help="Let a calibrated simulation say where to begin.", show_default="simulate"
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Of the study; by default the scenario's with the time.")] = None,
-    resume: Annotated[str | None, typer.Option(help="Go on with the study of this name, also after a kill.")] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(help="Go on with the study of this name, also after a kill; what is not given is as it was."),
+    ] = None,
     storage: Annotated[
         str | None, typer.Option(help="Optuna storage URL; by default SQLite in the folder of the runs.")
     ] = None,
@@ -90,45 +119,51 @@ def tune_command(
     """Find the best setting under hard limits on gaps and TTFT, and confirm it on fresh seeds."""
     if ray is None and (workers is not None or cores is not None):
         raise InputError("--workers and --cores", "no --ray", "a Ray cluster to count them on", "add --ray local")
-    allowance = Allowance(trials, engine_seconds, minutes, patience)
-    more: dict[str, Any] = {"rounds": rounds, "error_rate": error_rate, "simulate": simulate, "allowance": allowance}
+    allowed = _given(trials=trials, engine_s=engine_seconds, minutes=minutes, patience=patience)
+    more = _given(rounds=rounds, error_rate=error_rate, simulate=simulate)
+    new = _given(sampler=sampler, seed=seed)
     question = None
     tried = knob_values(knob, {"budget": budget, "chunk": chunk, "max_running": max_running, "policy": policy})
     if scenario is not None:
         question = Question.of(
             scenario,
             start_up=start_up_fields(start_up),
-            objectives=tuple(one.strip() for one in objective.split(",")),
+            objectives=tuple(one.strip() for one in (objective or _OBJECTIVE).split(",")),
             limits=limits_of(limit),
             knobs=tried,
             restart=restarts_of(restart),
-            seed=seed,
-            sampler=sampler,
+            allowance=Allowance(**allowed),
+            **new,
             **more,
         )
     elif resume is None:
         raise InputError("SCENARIO", "nothing", "a scenario, or --resume with a study's name", "name one")
-    elif limit or tried or restart or start_up or seed is not None:
+    elif objective or limit or tried or restart or start_up or new:
         given = "options of a new study"
         raise InputError("--resume", given, "what the study began with", "leave them out, or begin a new study")
     study = None
     if resume is not None:
-        same = {} if question is None else _of_new(question)
+        if name is not None:
+            raise InputError("--name", name, "no other name beside --resume", "leave it out, or begin a new study")
+        same = new if question is None else {**_of_new(question), **new}
         study = Study.resume(resume, lambda facts: Space.of_dict(facts["space"]), storage=storage, root=runs, **same)
-        question = Question.of_facts(study.facts, **more)
+        question = Question.of_facts(study.facts, Kept(study).means, allowed, **more)
     if question is None:
         return
     with console.bars() as progress:
         player = None if ray is None else _on_ray(question, ray, workers, cores, runs, progress)
         tune = Tune(question, runs=runs, storage=storage, name=name, study=study, player=player, tell=_teller(progress))
-        console.err.print(_begins(tune, question, storage), highlight=False, soft_wrap=True)
+        tune.open()
+        console.err.print(_begins(tune, question, storage, runs), markup=False, highlight=False, soft_wrap=True)
         try:
             tune.run()
         finally:  # an interruption shows what there is
             progress.stop()
-            if tune.results:
+            if tune.results or tune.why:
                 _show(tune, question.goal, as_json)
     nothing = tune.answer.nothing
+    if nothing is not None and not tune.answer.candidates:
+        raise EngineError(f"study {tune.name}: {nothing.words}; look at the log of its engine")
     if nothing is not None:
         asked = ", ".join(f"{one}={value:g}" for one, value in question.goal.limits.items()) or "no failed requests"
         raise InputError(
@@ -186,12 +221,16 @@ def restarts_of(texts: Sequence[str] | None) -> dict[str, list[Any]]:
     """Values of start-up fields from ``name=a,b`` texts.
 
     Raises:
-        ConfigError: one is not of that form.
+        InputError: one is not of that form, or is given twice.
     """
     fields: dict[str, list[Any]] = {}
     for text in texts or ():
-        name, _, values = text.partition("=")
-        fields[name.strip()] = [
+        name, sign, values = (part.strip() for part in text.partition("="))
+        if not sign or not name or not values:
+            raise InputError("--restart", text, "name=value", "write it like --restart max_num_seqs=16,32")
+        if name in fields:
+            raise InputError(f"--restart {name}", values, "each field once", "put its values behind one --restart")
+        fields[name] = [
             value for one in values.split(",") for value in start_up_fields([f"{name}={one.strip()}"]).values()
         ]
     return fields
@@ -202,8 +241,15 @@ def _of_new(question: Question) -> dict[str, Any]:
     return {"goal": question.goal.as_dict(), "space": question.space.as_dict(), **question.facts}
 
 
-def _begins(tune: Tune, question: Question, storage: str | None) -> str:
-    again = f"workbench tune --resume {tune.name}" + (f" --storage {shown(storage)}" if storage else "")
+def _given(**options: Any) -> dict[str, Any]:
+    """Those that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _begins(tune: Tune, question: Question, storage: str | None, runs: Path | None) -> str:
+    again = f"workbench tune --resume {shlex.quote(tune.name)}"
+    again += f" --storage {shlex.quote(shown(storage))}" if storage else ""
+    again += f" --runs {shlex.quote(str(runs))}" if runs is not None else ""
     return f"study {tune.name}: {question.goal.words}; {question.settings:,} settings. To go on with it: {again}"
 
 
@@ -228,9 +274,11 @@ def _show(tune: Tune, goal: Goal, as_json: bool) -> None:
         shown_["commands"] = emitted.as_dict() if emitted is not None else None
         typer.echo(json.dumps(shown_, indent=2))
         return
-    console.out.print(trials_table(tune.results, goal, f"{tune.question.scenario.name}, {answer.label}"))
+    if tune.results:
+        title = ", ".join(one for one in (tune.question.scenario.name, answer.label) if one)
+        console.out.print(trials_table(tune.results, goal, title))
     for line in (*answer.words, f"ended: {tune.why}" if tune.why else "stopped: this is what there was by then"):
-        console.out.print(line, highlight=False, soft_wrap=True)
+        console.out.print(line, markup=False, highlight=False, soft_wrap=True)
     if emitted is not None:
         typer.echo(emitted.command)
         if emitted.own_policy:

@@ -4,7 +4,7 @@ trial       a place of the search space, what is asked of a player, what came of
 goal        objectives, limits, and what a trace says about them (figures)
 space       the values of each dimension, and which of them count together (neighbours: how far apart)
 question    scenario, goal, space and allowance: all that a study is asked
-tune        a question from its first trial to its answer
+tune        a question from its first trial to its answer (kept: what a study keeps beside its trials)
 
 search      asks for trials: study, sampler, simulated prior, the test that stops hopeless ones early
 play        has them played on one engine, live or simulated

@@ -147,27 +147,42 @@ class Goal:
         limits = ", ".join(f"{name} ≤ {value:g}" for name, value in self.limits.items())
         return aims + (f" with {limits}" if limits else "")
 
-    def check(self, scenario: Scenario) -> Goal:
+    def check(self, scenario: Scenario, max_model_len: int | None = None) -> Goal:
         """Return the goal if this scenario's load can be judged by it; no engine is needed.
 
+        Args:
+            scenario: whose load with its own seed is looked at.
+            max_model_len: of the engine; by default what the scenario asks for.
+
         Raises:
-            InputError: a limit is of a class that the scenario does not have, or there is no long prompt whose TTFT
-                could be an objective.
+            InputError: there is no request, a limit is of a class that the scenario does not have, or nothing has what
+                an objective or a limit is about: a long prompt, or a second output token, before which is a gap.
+            ScenarioError: a request is longer than the context.
         """
+        length = max_model_len or scenario.engine_config.max_model_len
+        planned = [
+            (stream.class_name, request)
+            for place, stream in enumerate(scenario.streams)
+            for request in plan(stream, place, scenario.seed, length)[0]
+        ]
+        if not planned:
+            fix = "raise a rate, a count or a duration, or take another seed"
+            raise InputError(f"scenario {scenario.name}", f"no request with seed {scenario.seed}", "one or more", fix)
         classes = sorted({stream.class_name for stream in scenario.streams})
         for limit in self.parsed:
             if limit.of is not None and limit.of not in classes:
                 fix = f"the scenario {scenario.name} has no other"
                 raise InputError(f"limit {limit.name}", limit.of, f"a class of {', '.join(classes)}", fix)
+        of_gaps = [(f"limit {one.name}", one.of) for one in self.parsed if one.kind == "gap"]
+        of_gaps += [(f"objective {one.name}", None) for one in self.aims if one.figure.startswith("gap_")]
+        for what, of in of_gaps:
+            if not any(request.output_tokens > 1 for name, request in planned if of in (None, name)):
+                expected = "requests of 2 or more, since there is a gap between two"
+                raise InputError(
+                    what, "requests of 1 output token", expected, "lengthen output_tokens, or leave it out"
+                )
         if "long_ttft" in self.objectives:
-            longest = max(
-                (
-                    request.prompt_tokens
-                    for place, stream in enumerate(scenario.streams)
-                    for request in plan(stream, place, scenario.seed, scenario.engine_config.max_model_len)[0]
-                ),
-                default=0,
-            )
+            longest = max(request.prompt_tokens for _, request in planned)
             if longest < LONG_PROMPT:
                 expected = f"a prompt of {LONG_PROMPT:,} tokens or more, which counts as long"
                 raise InputError("objective long_ttft", f"a longest prompt of {longest}", expected, "use ttft_p99")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from workbench.workload.scenario import Scenario, load_scenario
 
 @dataclass(frozen=True)
 class Question:
-    """A question, checked when it is made by :meth:`of`; no engine is needed for that.
+    """A question, checked when it is made; no engine is needed for that.
 
     Attributes:
         scenario: what every trial plays.
@@ -34,6 +34,9 @@ class Question:
         rounds: fresh plays of the pick and of the runner-up; 0 confirms nothing.
         simulate: whether a simulation says where to begin, where the engine is live and can be simulated.
         error_rate: of the sequential test that stops hopeless trials; None plays every trial to its end.
+
+    Raises:
+        InputError: there is no such sampler, or the rounds or the error rate are none.
     """
 
     scenario: Scenario
@@ -45,6 +48,15 @@ class Question:
     rounds: int = ROUNDS
     simulate: bool = True
     error_rate: float | None = ERROR_RATE
+
+    def __post_init__(self) -> None:
+        rounds = self.rounds
+        if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
+            raise InputError("rounds", rounds, "a whole number, 0 or more", "0 confirms nothing, 3 is usual")
+        if self.sampler not in SAMPLERS:
+            raise InputError("--sampler", self.sampler, f"one of {', '.join(SAMPLERS)}", "choose one of these")
+        if self.error_rate is not None:
+            Sequential(self.goal, self.error_rate)  # it says what is wrong
 
     @classmethod
     def of(
@@ -88,13 +100,8 @@ class Question:
         if isinstance(config, AttachedConfig):
             can = "one that is started here, live or simulated"
             raise InputError("engine of a study", "attached", can, "somebody else's knobs cannot be turned")
-        goal = Goal(tuple(objectives), dict(limits or {}), slo or scenario.slo).check(scenario)
+        goal = Goal(tuple(objectives), dict(limits or {}), slo or scenario.slo).check(scenario, config.max_model_len)
         space = Space.of(scenario, config, goal, given=knobs, restart=restart)
-        rounds = more.get("rounds", ROUNDS)
-        if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
-            raise InputError("rounds", rounds, "a whole number, 0 or more", "0 confirms nothing, 3 is usual")
-        if (rate := more.get("error_rate", ERROR_RATE)) is not None:
-            Sequential(goal, rate)  # it says what is wrong
         seed = scenario.seed if seed is None else seed
         return cls(scenario, goal, space, allowance or Allowance(), seed=seed, **more)
 
@@ -103,20 +110,36 @@ class Question:
         """Plain data that a study keeps, to be asked again when it is gone on with."""
         return {"scenario": self.scenario.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
+    @property
+    def means(self) -> dict[str, Any]:
+        """How much may be spent and how it is played, as plain data; another session of a study may change it."""
+        named = {name: getattr(self, name) for name in ("rounds", "simulate", "error_rate")}
+        return {"allowance": asdict(self.allowance), **named}
+
     @classmethod
-    def of_facts(cls, facts: Mapping[str, Any], **more: Any) -> Self:
+    def of_facts(
+        cls,
+        facts: Mapping[str, Any],
+        means: Mapping[str, Any] | None = None,
+        allowed: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Self:
         """The question of a study that was kept, see :attr:`workbench.tune.search.study.Study.facts`.
 
         Args:
             facts: of the study.
-            **more: allowance, rounds, simulate, error_rate.
+            means: of its last session, see :attr:`means`.
+            allowed: fields of the allowance in place of those.
+            **more: rounds, simulate, error_rate, in place of those.
 
         Raises:
             InputError: it is not one that can be asked in this version of the workbench.
         """
         scenario = parse(Scenario, facts["scenario"], error=ScenarioError)
         goal, space = Goal.of_dict(facts["goal"]), Space.of_dict(facts["space"])
-        return cls(scenario, goal, space, seed=facts["seed"], sampler=facts["sampler"], **more)
+        rest: dict[str, Any] = {"allowance": {}, **(means or {}), **more}
+        rest["allowance"] = Allowance(**{**rest["allowance"], **(allowed or {})})
+        return cls(scenario, goal, space, seed=facts["seed"], sampler=facts["sampler"], **rest)
 
     @property
     def settings(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from workbench.config import POLICIES, EngineConfig, Envelope, parse
-from workbench.errors import CeilingError, EnvelopeError, InputError
+from workbench.errors import EnvelopeError, InputError
 from workbench.simulated_config import engine_config
 from workbench.tune.goal import Goal
 from workbench.tune.trial import Point
@@ -65,9 +65,11 @@ class Space:
                 raise InputError("--restart", name, f"one of {', '.join(RESTART)}", "choose one of these")
             for value in self.start_up[name]:
                 parse(type(self.config), self._fields({name: value}))
-        self._below_ceilings()
-        if math.prod(len(values) for values in (*self.hot.values(), *self.start_up.values())) > _MOST_POINTS:
-            raise InputError("space", "too many combinations", f"at most {_MOST_POINTS:,}", "give fewer values")
+        combinations = math.prod(len(values) for values in (*self.hot.values(), *self.start_up.values()))
+        if combinations > _MOST_POINTS:
+            expected = f"at most {_MOST_POINTS:,} combinations of values"
+            raise InputError("space", f"{combinations:,}", expected, "give fewer values of some knob")
+        self._can_be()
         try:
             next(self.points())
         except StopIteration:
@@ -134,12 +136,15 @@ class Space:
         Args:
             start_up: fields that differ from the study's own; by default none.
         """
-        names, seen = list(self.hot), set()
-        for values in itertools.product(*self.hot.values()):
-            point = self.point(dict(zip(names, values, strict=True)), start_up or {})
-            if point is not None and point.key not in seen:
-                seen.add(point.key)
-                yield point
+        seen = set()
+        for policy in self.hot.get("policy", (None,)):
+            counted = {name: values for name, values in self.hot.items() if self.counts(name, policy)}
+            counted |= {"policy": (policy,)} if policy is not None else {}
+            for values in itertools.product(*counted.values()):
+                point = self.point(dict(zip(counted, values, strict=True)), start_up or {})
+                if point is not None and point.key not in seen:
+                    seen.add(point.key)
+                    yield point
 
     def point(self, values: Mapping[str, Any], start_up: Mapping[str, Any]) -> Point | None:
         """A choice of values as the engine would take it; None where it cannot.
@@ -204,12 +209,12 @@ class Space:
             fields["count"] = None  # as many GPUs as they ask for
         return fields
 
-    def _below_ceilings(self) -> None:
+    def _can_be(self) -> None:
         """A value that no engine of the study can have is a slip, even where other values fit."""
         envelopes = [self.config_of(fields).envelope for fields in ({}, *self.starts())]
-        for name in ("budget", "chunk", "max_running"):
-            for value in self.hot.get(name, ()):
-                refused = [error for one in envelopes if (error := _too_high(name, value, one)) is not None]
+        for name, values in self.hot.items():
+            for value in values:
+                refused = [error for one in envelopes if (error := _refused(name, value, one)) is not None]
                 if len(refused) == len(envelopes):
                     raise refused[0]
 
@@ -221,13 +226,15 @@ class Space:
         raise EnvelopeError("space", "no point that fits", "one or more", "give other values")
 
 
-def _too_high(name: str, value: int, envelope: Envelope) -> CeilingError | None:
+def _refused(name: str, value: Any, envelope: Envelope) -> EnvelopeError | None:
+    """Why an engine cannot have one value of a knob, whatever the others are."""
+    knobs = {name: value}
+    if name == "budget" and isinstance(value, int) and value > 0:
+        knobs["max_running"] = min(value, envelope.max_running)  # as a point has it
     try:
-        Setting.of({name: value}).knobs(envelope)
-    except CeilingError as error:
+        Setting.of(knobs).knobs(envelope)
+    except EnvelopeError as error:
         return error
-    except EnvelopeError:
-        return None  # with a running cap of its own it may fit
     return None
 
 

@@ -18,6 +18,7 @@ from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.beyond import look_beyond
 from workbench.tune.answer.confirm import Confirmation, confirm
 from workbench.tune.answer.emit import Emitted, emit
+from workbench.tune.kept import Kept
 from workbench.tune.play.players import EnginePlayer, is_simulated
 from workbench.tune.play.virtual import VirtualPlayer
 from workbench.tune.question import Question
@@ -26,8 +27,6 @@ from workbench.tune.search.study import Study
 from workbench.tune.search.tuning import Progress, Tuning
 from workbench.tune.space import Space
 from workbench.tune.trial import Asked, Player, Result
-
-_CONFIRMED, _BEYOND = "confirmation", "beyond the limits"  # notes in the study
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Tune:
         self._beyond: list[Result] = []
         self._tell, self._runs, self._storage = tell, runs, storage
         self._stopping = threading.Event()
-        self._study = study
+        self._study, self._bench = study, bench
         self._tuning: Tuning | None = None
         self._player: Player = player or EnginePlayer(
             question.scenario,
@@ -128,6 +127,25 @@ class Tune:
         if self._tuning is not None:
             self._tuning.stop()
 
+    def open(self) -> Study:
+        """The study, made where it is a new one; :meth:`run` does it where nobody has.
+
+        Raises:
+            InputError: there is a study of that name, or the storage is none.
+            StoreError: the storage is locked or cannot be used.
+        """
+        asked = self.question
+        if self._study is None:
+            try:
+                self._study = Study.create(
+                    self.name, asked.goal, asked.space, seed=asked.seed, sampler=asked.sampler,
+                    storage=self._storage, root=self._runs, facts=asked.facts,
+                )  # fmt: skip
+            except BaseException:
+                self._player.close()
+                raise
+        return self._study
+
     def run(self) -> Answer:
         """Search and confirm; takes minutes, so in a thread or with a progress bar.
 
@@ -142,30 +160,36 @@ class Tune:
         asked = self.question
         with ExitStack() as at_the_end:
             at_the_end.callback(self._player.close)
-            study = self._study
-            if study is None:
-                self._study = study = Study.create(
-                    self.name, asked.goal, asked.space, seed=asked.seed, sampler=asked.sampler,
-                    storage=self._storage, root=self._runs, facts=asked.facts,
-                )  # fmt: skip
+            if self._bench is not None:
+                at_the_end.enter_context(self._bench.held(f"study {self.name}"))
+            study = self.open()
             at_the_end.callback(study.close)
-            prior = self._simulated() if asked.simulate else None
-            self._tuning = Tuning(
-                study, self._player, asked.allowance, prior, asked.error_rate,
-                open_loop=not asked.scenario.concurrency, tell=self._of_search,
-            )  # fmt: skip
-            if self.stopped:
-                return self.answer
-            self._tuning.run()
-            self.why = self._tuning.why
+            kept = Kept(study)
+            kept.means = asked.means
+            self.why = kept.over(asked.allowance) or self._search(study, kept)
             if isinstance(self._player, EnginePlayer):
                 self._model = self._player.bench.engine.model
             if asked.rounds and not self.stopped:
-                self._look_beyond(study)
+                self._look_beyond(study, kept)
                 if self.answer.ranking:
-                    self._confirm(study)
+                    self._confirm(study, kept)
         self._say("over", len(self.results), len(self.results), self.why)
         return self.answer
+
+    def _search(self, study: Study, kept: Kept) -> str:
+        """Search; returns why that ended."""
+        asked = self.question
+        prior = self._simulated() if asked.simulate else None
+        tuning = self._tuning = Tuning(
+            study, self._player, asked.allowance, prior, asked.error_rate,
+            open_loop=not asked.scenario.concurrency, tell=self._of_search,
+        )  # fmt: skip
+        if self.stopped:
+            return ""
+        tuning.run()
+        if not tuning.stopping and not tuning.out_of_time:
+            kept.note_over(asked.allowance, tuning.why)
+        return tuning.why
 
     def _simulated(self) -> Prior | None:
         """What a simulation of a live engine says; None where it cannot be simulated."""
@@ -189,21 +213,24 @@ class Tune:
         finally:
             player.close()
 
-    def _look_beyond(self, study: Study) -> None:
+    def _look_beyond(self, study: Study, kept: Kept) -> None:
+        self._beyond = kept.beyond
+
         def tell(result: Result) -> None:
             self._beyond.append(result)
+            kept.note_beyond(self._beyond)
             self._say("beyond", len(self._beyond), 0, result.point.name)
 
-        look_beyond(study.results, study.goal, study.space, self._player, tell=tell, stopped=lambda: self.stopped)
-        study.note(_BEYOND, [one.as_dict() for one in self._beyond])
+        results = [*study.results, *self._beyond]
+        look_beyond(results, study.goal, study.space, self._player, tell=tell, stopped=lambda: self.stopped)
 
-    def _confirm(self, study: Study) -> None:
-        asked, played = self.question, list[Result]()
+    def _confirm(self, study: Study, kept: Kept) -> None:
+        asked = self.question
 
-        def tell(result: Result) -> None:
-            played.append(result)
-            self.confirmation = Confirmation(asked.goal, tuple(played), asked.rounds, ended=False)
-            self._say("confirmation", len(played), 2 * asked.rounds, result.point.name)
+        def tell(now: Confirmation) -> None:
+            self.confirmation = now
+            kept.note_confirmed(now)
+            self._say("confirmation", len(now.results), 2 * asked.rounds, now.results[-1].point.name)
 
         self._say("confirmation", 0, 2 * asked.rounds, "the pick and the runner-up on fresh seeds")
         self.confirmation = confirm(
@@ -211,10 +238,12 @@ class Tune:
             asked.goal,
             self._player,
             rounds=asked.rounds,
+            had=kept.confirmed,
             tell=tell,
             stopped=lambda: self.stopped,
         )
-        study.note(_CONFIRMED, self.confirmation.as_dict())
+        kept.note_confirmed(self.confirmation)
+        self._say("confirmation", len(self.confirmation.results), 2 * asked.rounds, "")
 
     def _of_search(self, now: Progress) -> None:
         if now.asked is not None:

@@ -38,6 +38,9 @@ def test_what_wins_the_confirmation_is_recommended():
     played = confirm(SEARCH, GOAL, MadeUpPlayer(lambda point, seed: (300.0 / point.hot["budget"], 100.0)))
     answer = Answer.of(SEARCH, GOAL, played)
     assert (answer.best.name, answer.runner_up.name) == ("budget 128", "budget 256")
+    # 300/128 = 2.34 against 300/256 = 1.17: 100 % better, and not said again as 50 % behind
+    assert "better than budget 256 (+100.0%" in answer.words[1]
+    assert answer.words[2] == "runner-up: budget 256, in the same fresh plays"
     assert answer.engine_s == pytest.approx(2.0 * 11)
     assert json.loads(json.dumps(answer.as_dict()))["confirmation"]["winner"] == "budget 128"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from made_results import MadeUpPlayer, result
@@ -84,3 +85,37 @@ def test_one_that_is_stopped_confirms_nothing_and_comes_back_from_plain_data():
 
 def test_fresh_seeds_are_none_of_the_searchs():
     assert fresh_seeds(SEARCH, 3) == [6, 7, 8]
+
+
+def a_landscape(point, seed):
+    return ({64: 1.0, 128: 2.0, 256: 3.0}[point.hot["budget"]] + seed / 100, 100.0)
+
+
+def test_what_an_earlier_session_played_is_not_played_again():
+    whole = confirm(SEARCH, GOAL, MadeUpPlayer(a_landscape))
+    player = MadeUpPlayer(a_landscape)
+    assert confirm(SEARCH, GOAL, player, had=whole.results) == whole
+    assert not player.asked
+    assert len(confirm(SEARCH, GOAL, player, had=whole.results, rounds=2).results) == 4
+    assert not player.asked
+    more = confirm(SEARCH, GOAL, player, had=whole.results, rounds=4)
+    assert more.results[:6] == whole.results
+    assert [(one.number, one.seed) for one in player.asked] == [(10, 9), (11, 9)]
+
+
+@pytest.mark.parametrize(("kept", "played"), [(0, 6), (1, 6), (2, 4), (3, 4), (4, 2), (5, 2)])
+def test_one_that_was_cut_goes_on_with_the_round_that_it_was_in(kept, played):
+    whole = confirm(SEARCH, GOAL, MadeUpPlayer(a_landscape))
+    player = MadeUpPlayer(a_landscape)
+    cut = replace(whole.results[kept], state="interrupted", objectives=(), excess={})
+    assert confirm(SEARCH, GOAL, player, had=[*whole.results[:kept], cut]) == whole
+    assert len(player.asked) == played
+
+
+def test_plays_of_other_settings_do_not_count():
+    before = confirm(SEARCH, GOAL, MadeUpPlayer(a_landscape))
+    player = MadeUpPlayer(lambda point, seed: (5.0, 100.0))
+    search = [*SEARCH, result(4, {"budget": 1024}, 4.0, seed=3)]
+    found = confirm(search, GOAL, player, had=before.results)
+    assert {one.point.hot["budget"] for one in player.asked} == {256, 1024}
+    assert len(player.asked) == len(found.results) == 6

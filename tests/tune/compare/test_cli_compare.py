@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from workbench.cli import app
+from workbench.cli import app, main
 from workbench.errors import InputError
 from workbench.tune.compare import Comparing
 
@@ -87,10 +87,20 @@ def test_an_interruption_shows_what_there_is(tmp_path, monkeypatch):
         (["budget=64", "max_model_len=1"], "B: got 'max_model_len=1', expected hot knobs"),
         (["budget=64", "."], "A and B: got 'budget=64 and .', expected two settings, or two folders"),
         (["budget=64", "budget=128", "--primary", "speed"], "primary: got 'speed'"),
-        (["budget=64", "budget=128", "--resolve", "0"], "resolve: got '0.0'"),
+        (["budget=64", "budget=128", "--resolve", "0"], "--resolve: got '0', expected per cent"),
+        (["budget=64", "budget=128", "--resolve", "nan"], "--resolve: got 'nan', expected per cent"),
+        (["budget=64", "budget=128", "--chart", "nowhere/c.svg"], "--chart: got 'nowhere/c.svg', expected a file in"),
     ],
 )
 def test_what_is_wrong_is_one_line(words, says):
     result = run(*words)
     assert isinstance(result.exception, InputError)
     assert str(result.exception).startswith(says)
+
+
+def test_the_side_of_a_wrong_knob_is_said_on_the_command_line(monkeypatch, capsys):
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("sys.argv", ["workbench", "compare", "budget=64", "chunk=-1"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "B: chunk: got '-1', expected 0 or more" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """How a comparison is played, on a workbench that is none: order, seeds, cache, stops, errors, knobs put back."""
 
+import contextlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -42,6 +43,9 @@ class Bench:
         self.rng = np.random.default_rng(3)
         self.played, self.resets, self.set, self.stopped = [], 0, [], 0
         self.end = {}  # by number of the play: what becomes of it
+
+    def held(self, by):
+        return contextlib.nullcontext()
 
     def engine_set(self, knobs):
         self.set.append(knobs)

@@ -1,5 +1,6 @@
 """What recorded runs can say: from blocks within, from several runs, and never that a setting is better."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from workbench.config import SLO
 from workbench.errors import InputError, RunNotFoundError
+from workbench.run import RecordedRun
 from workbench.store import RunWriter
 from workbench.tune.compare import compare_recorded
 
@@ -83,3 +85,14 @@ def test_too_few_gaps_say_nothing(record):
     found = compare_recorded(record("one", 0.05, n=8), record("other", 0.04, n=8))
     assert "gap_p99" not in found.estimates
     assert found.verdict.words == "nothing can be said: the runs do not have gap P99"
+
+
+def test_a_run_beside_itself_and_one_that_was_stopped_are_said(record, tmp_path):
+    one = record("one", 0.05)
+    assert "A and B share one: a run is no different from itself" in compare_recorded(one, one).concerns
+    cut, about = tmp_path / "cut", {"label": "live CPU", "scenario": "burst", "seed": 1}
+    with contextlib.suppress(KeyboardInterrupt), RunWriter(cut, about) as writer:
+        for table in ("requests", "tokens", "steps"):
+            writer.rows(table, RecordedRun(one).trace.tables[table].to_pylist())
+        raise KeyboardInterrupt
+    assert "cut did not come to its end (cancelled)" in compare_recorded(one, cut).concerns

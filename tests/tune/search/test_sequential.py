@@ -120,5 +120,5 @@ def test_a_goodput_that_cannot_beat_the_best_ends_a_trial():
 
 @pytest.mark.parametrize("rate", [-0.1, 0.5, float("nan")])
 def test_an_error_rate_that_is_none_is_refused(rate):
-    with pytest.raises(InputError, match="error rate"):
+    with pytest.raises(InputError, match="error_rate"):
         Sequential(Goal(), rate)

@@ -148,12 +148,21 @@ def test_a_locked_storage_is_one_line(tmp_path, monkeypatch):
         ("studies.sqlite3", InputError, "a storage URL such as"),
         ("nonsense://somewhere/x", InputError, "storage URL"),
         ("sqlite:////nowhere/that/is/there.sqlite3", StoreError, "unable to open database file"),
+        ("sqlite://", InputError, "outlives this process"),
+        ("sqlite:///:memory:", InputError, "outlives this process"),
     ],
 )
 def test_a_storage_that_cannot_be_is_one_line(url, error, says):
     with pytest.raises(error, match=says) as caught:
         storage.open_storage(url)
     assert "\n" not in str(caught.value)
+
+
+def test_a_slip_in_the_place_of_a_study_makes_no_file(tmp_path):
+    for where in ({"root": tmp_path / "no"}, {"storage": f"sqlite:///{tmp_path / 'no.sqlite3'}"}):
+        with pytest.raises(InputError, match="which is not there"):
+            Study.resume("mine", again, **where)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_password_is_not_shown():
@@ -205,3 +214,13 @@ def test_points_are_suggested_first(tmp_path):
     asked = study.ask({}, point)
     assert asked.point == point
     assert asked.number == 0
+
+
+def test_a_trial_that_was_asked_for_and_never_begun_does_not_keep_a_study_from_going_on(tmp_path):
+    """A kill may come between the two; Optuna tells nothing of a trial that waits."""
+    study = played(Study.create("mine", GOAL, a_space(), root=tmp_path), 2)
+    study._study.enqueue_trial({"budget": 0})
+    study.close()
+    found = Study.resume("mine", again, root=tmp_path)
+    assert [one.state for one in found.results] == ["complete", "complete"]
+    assert len(played(found, 4).results) == 4

@@ -479,3 +479,18 @@ def test_a_preset_that_needs_hot_knobs_turns_them_once_the_engine_runs(panel, be
     press(panel, "start")
     assert panel._log.errors == ()
     assert {field: getattr(bench.engine.knobs, field) for field in one.changes} == dict(one.changes)
+
+
+def test_while_a_study_holds_the_engine_nothing_beside_it_can_be_turned_or_played(panel, bench):
+    press(panel, "start")
+    before = pressable(panel)
+    assert {"run", "drop"} <= before
+    with bench.held("study one"):
+        panel._refresh()
+        assert panel.knob_form.controls["budget"].disabled
+        (said,) = [part.text for part in panel.knob_form.parts if part.id == "knob_problem"]
+        assert said.startswith("Locked: study one goes on")
+        assert pressable(panel) == before - {"run", "drop"}
+    panel._refresh()
+    assert not panel.knob_form.controls["budget"].disabled
+    assert pressable(panel) == before

@@ -207,3 +207,16 @@ def test_the_line_beside_the_budget_follows_the_slider_and_cells():
     assert beside.text == "a step of 128"
     form.unbind()
     assert beside.text == ""
+
+
+def test_locked_nothing_can_be_turned_and_why_is_shown_until_it_is_unlocked(form):
+    form.lock("Locked: study one goes on.")
+    assert all(one.disabled for one in form.controls.values())
+    assert form.empty.disabled
+    form.show(ENVELOPE.defaults.model_copy(update={"budget": 64}))  # what the study sets is shown
+    assert alert(form) == "Locked: study one goes on."
+    assert shown(form).budget == 64
+    form.lock("")
+    assert not any(one.disabled for one in form.controls.values())
+    assert not alert(form)
+    assert form.sent == []

@@ -143,6 +143,8 @@ class Answer:
         if second is not None:
             alike = best.complete[0].seed in {one.seed for one in second.complete}
             behind = f"{-gain(second, best, aim):.1%} behind" if alike else "of the search alone"
+            if self.confirmation is not None and second in self.confirmation.standing[1:2]:
+                behind = "in the same fresh plays"  # by how much stands there, as a share of this one's figure
             if not math.isfinite(second.objectives[0]):
                 behind = f"whose {aim.words} was not measured"
             said.append(f"runner-up: {second.name}, {behind}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from workbench.tune.answer.candidates import Candidate, Interval, candidates_of, ranked
@@ -112,7 +112,8 @@ def confirm(
     player: Player,
     *,
     rounds: int = ROUNDS,
-    tell: Callable[[Result], None] | None = None,
+    had: Sequence[Result] = (),
+    tell: Callable[[Confirmation], None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Confirmation:
     """Play the best setting and the runner-up of a search again, on fresh seeds.
@@ -125,7 +126,8 @@ def confirm(
         goal: of the search.
         player: plays them; it is not closed.
         rounds: plays of each.
-        tell: told of every play.
+        had: plays of an earlier session, in their order; they count where they are those that this one begins with.
+        tell: told after every play here, with what there is by then.
         stopped: asked again and again; true ends it, and nothing is confirmed.
 
     Raises:
@@ -134,9 +136,8 @@ def confirm(
     pool = ranked(candidates_of(results), goal)[:_POOL]
     seeds = fresh_seeds(results, rounds)
     number = max((one.number for one in results), default=-1) + 1
-    played: list[Result] = []
-    turns = random.Random(seeds[0])  # noqa: S311  the order of plays, not a secret
-    while (due := _due(pool, played, seeds, turns)) is not None:
+    played = [replace(one, number=number + place) for place, one in enumerate(_still_good(pool, had, seeds))]
+    while (due := _due(pool, played, seeds)) is not None:
         if stopped():
             return Confirmation(goal, tuple(played), rounds, ended=False)
         point, seed = due
@@ -144,7 +145,7 @@ def confirm(
         if played[-1].state == "interrupted":
             return Confirmation(goal, tuple(played), rounds, ended=False)
         if tell is not None:
-            tell(played[-1])
+            tell(Confirmation(goal, tuple(played), rounds, ended=False))
     return Confirmation(goal, tuple(played), rounds)
 
 
@@ -154,9 +155,28 @@ def fresh_seeds(results: Sequence[Result], count: int) -> list[int]:
     return list(range(first, first + count))
 
 
-def _due(
-    pool: Sequence[Candidate], played: Sequence[Result], seeds: Sequence[int], turns: random.Random
-) -> tuple[Point, int] | None:
+def _still_good(pool: Sequence[Candidate], had: Sequence[Result], seeds: Sequence[int]) -> list[Result]:
+    """What an earlier session played, as far as this one would; nothing where it confirmed other settings.
+
+    A round of which one side was played is played again: its two plays would be of different sessions.
+    """
+    kept: list[Result] = []
+    for one in had:
+        if one.state == "interrupted":
+            break
+        due = _due(pool, kept, seeds)
+        if due is None:  # it had more rounds
+            return kept
+        if (one.point.key, one.seed) != (due[0].key, due[1]):
+            return []
+        kept.append(one)
+    due = _due(pool, kept, seeds)
+    if due is not None and kept and kept[-1].seed == due[1] and kept[-1].feasible:
+        kept.pop()
+    return kept
+
+
+def _due(pool: Sequence[Candidate], played: Sequence[Result], seeds: Sequence[int]) -> tuple[Point, int] | None:
     """What to play next: the first seed that one of the two who stand has not had; None when both had all."""
     out = {one.point.key for one in played if not one.feasible}
     pair = [one.point for one in pool if one.point.key not in out][:_PAIR]
@@ -167,7 +187,9 @@ def _due(
     if len(pair) == _PAIR and pair[0].start_up != pair[1].start_up:
         held = played[-1].point.start_up if played else open_[0][0].start_up
         return min(open_, key=lambda one: one[0].start_up != held)
-    return turns.choice([one for one in open_ if one[1] == open_[0][1]])
+    seed = open_[0][1]
+    turns = random.Random(f"turns {seed}")  # noqa: S311  not a secret, and the same for a session that goes on with it
+    return turns.choice([one for one in open_ if one[1] == seed])
 
 
 def _none_stood(fallen: Sequence[Candidate]) -> str:

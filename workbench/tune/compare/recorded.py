@@ -203,6 +203,10 @@ def _tokens_per_s(run: RecordedRun) -> Floats:
 def _differences(a: Sequence[RecordedRun], b: Sequence[RecordedRun]) -> list[str]:
     """What else differs between the two than a setting."""
     said = []
+    if both := {run.folder.resolve() for run in a} & {run.folder.resolve() for run in b}:
+        said.append(f"A and B share {', '.join(sorted(one.name for one in both))}: a run is no different from itself")
+    cut = [(run.folder.name, run.meta["status"]) for run in (*a, *b) if run.meta["status"] != "complete"]
+    said += [f"{name} did not come to its end ({status})" for name, status in cut]
     for key, what in (("scenario", "scenarios"), ("seed", "seeds"), ("label", "kinds of engine")):
         one, other = ({str(run.meta.get(key)) for run in group} for group in (a, b))
         if one != other:

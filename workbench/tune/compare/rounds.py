@@ -128,7 +128,10 @@ class Comparing:
         """
         found = self.comparison
         try:
-            with knobs_put_back(self._benches):
+            with contextlib.ExitStack() as at_the_end:
+                for bench in dict.fromkeys(self._benches):
+                    at_the_end.enter_context(bench.held("a comparison"))
+                at_the_end.enter_context(knobs_put_back(self._benches))
                 if not self._warm_up or self._warmed(tell):
                     self._go_on(tell, adaptive)
         except BaseException:
@@ -264,5 +267,5 @@ def _about(letter: str) -> Iterator[None]:
     try:
         yield
     except InputError as bad:
-        bad.args = (f"{letter}: {bad}",)
+        bad.args, bad.what = (f"{letter}: {bad}",), f"{letter}: {bad.what}"  # the command line makes its words anew
         raise

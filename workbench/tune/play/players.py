@@ -109,6 +109,8 @@ class EnginePlayer:
                 self.bench.stop_load(_END_S)
             raise
         trace, seconds = run.trace, time.monotonic() - begun
+        if stop is None and trace.meta["status"] == "cancelled":  # by somebody else, such as a button beside the study
+            stop = Stop("", 0.0, "its load was stopped")
         if run.label == "simulated":
             seconds = run.elapsed_s
             if stop is None and watch is not None and (seen := look_back(trace, watch)) is not None:

@@ -24,7 +24,7 @@ from workbench.tune.goal import Goal
 from workbench.tune.ray import cluster
 from workbench.tune.ray.lines import LineChild, Message
 from workbench.tune.ray.remote import Job, Order, error_of
-from workbench.tune.ray.resources import ranks_of
+from workbench.tune.ray.resources import check_counts, ranks_of
 from workbench.tune.space import Space
 from workbench.tune.trial import Asked, Result, Watch
 from workbench.workload.scenario import Scenario
@@ -129,6 +129,7 @@ class RayPlayer:
         """
         if self._child is not None:
             return
+        check_counts(self._asked_workers, self._cores)
         cluster.check_address(self._address)
         self._child = LineChild(DRIVER, {**os.environ, **cluster.environment(self._address)})
         begin = {"address": self._address, "workers": self._asked_workers, "cores": self._cores}

@@ -44,6 +44,17 @@ def ranks_of(config: EngineConfig) -> int:
     return config.tensor_parallel_size * config.pipeline_parallel_size
 
 
+def check_counts(workers: int | None, cores: int | None) -> None:
+    """Refuse a number that no cluster can have room for.
+
+    Raises:
+        InputError: one is below 1.
+    """
+    for what, value in (("--workers", workers), ("--cores", cores)):
+        if value is not None and value < 1:
+            raise InputError(what, value, "1 or more", "leave it out to take what the cluster has room for")
+
+
 def need_of(
     config: EngineConfig, ranks: int, device: str, nodes: Sequence[Node], workers: int | None, cores: int | None
 ) -> Need:
@@ -63,9 +74,7 @@ def need_of(
         InputError: a number is wrong.
         ConfigError: the engine spreads over machines by itself.
     """
-    for what, value in (("--workers", workers), ("--cores", cores)):
-        if value is not None and value < 1:
-            raise InputError(what, value, "1 or more", "leave it out to take what the cluster has room for")
+    check_counts(workers, cores)
     if isinstance(config, SimulatedConfig):
         return Need(1, 0, pinned=False)
     if config.distributed_executor_backend == "ray":

@@ -110,7 +110,7 @@ class Sequential:
 
     def __init__(self, goal: Goal, error_rate: float = ERROR_RATE, beat: float | None = None) -> None:
         if not 0 <= error_rate < 0.5:
-            raise InputError("error rate", error_rate, "a share from 0 to below 0.5", "0 stops what is certain only")
+            raise InputError("error_rate", error_rate, "a share from 0 to below 0.5", "0 stops what is certain only")
         self._goal, self._limits, self._beat = goal, goal.parsed, beat
         percentiles = sum(limit.share > 0 for limit in self._limits)
         self._rate = error_rate / max(percentiles, 1)

@@ -51,6 +51,9 @@ def open_storage(url: str | None = None, root: Path | None = None) -> BaseStorag
     if "://" not in url:
         raise InputError("--storage", url, "a storage URL such as sqlite:///studies.sqlite3", "write it like that")
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # the study's progress is told by what runs it
+    if _file_of(url) in ("", ":memory:"):
+        expected = "a storage that outlives this process"
+        raise InputError("--storage", url, expected, "name a file: sqlite:///studies.sqlite3")
     with storing(url), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if url.startswith("sqlite"):
@@ -78,6 +81,22 @@ def storing(url: str) -> Iterator[None]:
         raise InputError("--storage", shown(url), f"its driver ({error})", "install the driver") from None
     except (StorageInternalError, exc.SQLAlchemyError, RuntimeError, OSError) as error:
         raise StoreError(_why(shown(url), error)) from None
+
+
+def is_missing(url: str) -> bool:
+    """Whether it is a file that is not there, which opening would make."""
+    file = _file_of(url)
+    return file not in (None, "", ":memory:") and not Path(str(file)).exists()
+
+
+def _file_of(url: str) -> str | None:
+    """The file of an SQLite storage, empty for one in memory; None where it is another storage, or none at all."""
+    from sqlalchemy.engine import make_url
+
+    with contextlib.suppress(Exception):  # what is no URL is refused by name when it is opened
+        made = make_url(url)
+        return (made.database or "") if made.get_backend_name() == "sqlite" else None
+    return None
 
 
 def _why(url: str, error: BaseException) -> str:

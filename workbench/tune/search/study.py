@@ -18,7 +18,7 @@ from workbench.tune.goal import Goal
 from workbench.tune.neighbours import nearest
 from workbench.tune.search.resuming import difference, is_run
 from workbench.tune.search.samplers import CONSTRAINTS, constraints, sampler_of, values_of
-from workbench.tune.search.storage import default_url, open_storage, shown, storing
+from workbench.tune.search.storage import default_url, is_missing, open_storage, shown, storing
 from workbench.tune.space import Space
 from workbench.tune.trial import Asked, Point, Result
 
@@ -133,6 +133,8 @@ class Study:
         import optuna
 
         url = storage or default_url(root)
+        if is_missing(url):
+            raise InputError("--resume", name, f"a study of {shown(url)}, which is not there", "look at its place")
         kept = open_storage(storage, root)
         with storing(url):
             names = sorted(one.study_name for one in optuna.get_all_study_summaries(kept, include_best_trial=False))
@@ -324,7 +326,7 @@ class Study:
             result = Result(asked["number"], Point.of_dict(asked["point"]), self.seed, "interrupted", error=why)
             facts = result.as_dict()
             self._kept.set_trial_user_attr(trial._trial_id, _RESULT, facts)
-        self._study.tell(trial.number, state=state.FAIL)
+        self._kept.set_trial_state_values(trial._trial_id, state.FAIL)  # Optuna's own tell takes none that waits
         return facts
 
 

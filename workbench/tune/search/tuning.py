@@ -113,6 +113,12 @@ class Tuning:
         """Whether somebody has stopped it."""
         return self._stopping.is_set()
 
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the minutes of this session are over."""
+        minutes = self.allowance.minutes
+        return minutes is not None and time.monotonic() - self._begun > minutes * 60
+
     def stop(self) -> None:
         """End the search from any thread; the trial that is being played is cut off, and all that ended are kept."""
         self._stopping.set()
@@ -247,9 +253,7 @@ class Tuning:
             usual = complete[len(complete) // 2] if complete else 0.0
             if self.study.engine_s + usual > allowed.engine_s:
                 return f"{self.study.engine_s:.0f} of {allowed.engine_s:g} engine-seconds are spent"
-        if allowed.minutes is not None and time.monotonic() - self._begun > allowed.minutes * 60:
-            return f"{allowed.minutes:g} minutes are over"
-        return ""
+        return f"{allowed.minutes:g} minutes are over" if self.out_of_time else ""
 
     @property
     def _done(self) -> int:

@@ -297,19 +297,22 @@ class Panel(widgets.Box):
             self._revision = engine.revision
         elif not ready and (not self.knob_form.disabled or self.knob_form.problem is not None):
             self.knob_form.unbind()
+        held = self._bench.held_by
+        self.knob_form.lock(f"Locked: {held} goes on; stop it to turn knobs yourself." if held else "")
         self.buttons.fit(
             can_start=not starting and not up and self.start_form.problem is None,
             can_stop=(starting or up or engine.state == "failed") and not going("stop"),
             can_load=ready and not going("load") and not going("policies") and self.load_form.problem is None,
-            can_drop=ready and not starting,
+            can_drop=ready and not starting and not held,
             playing=self._bench.playing,
+            held=bool(held),
             has_run=self._bench.current_run is not None,
             saving=going("save"),
         )
         if ready and self._memory.stale and not going("peaks"):
             self._actions.run("peaks", self._look_at_peaks)
         simulated = isinstance(self._bench.config, SimulatedConfig)
-        can = ready and why is None and not self._bench.playing
+        can = ready and why is None and not self._bench.playing and not held
         self.policy_form.fit(can=can, going=going("policies"), simulated=simulated)
         self._log.show(engine.log_tail())
 

@@ -47,14 +47,15 @@ class Buttons:
         can_load: bool,
         can_drop: bool,
         playing: bool,
+        held: bool,
         has_run: bool,
         saving: bool,
     ) -> None:
-        """Enable what can be pressed now."""
+        """Enable what can be pressed now; what holds the engine, such as a study, is stopped where it was begun."""
         self.start.disabled = not can_start
         self.stop.disabled = not can_stop
         self.run.text = STOP if playing else RUN
-        self.run.disabled = not (can_load or playing)
+        self.run.disabled = held or not (can_load or playing)
         self.drop.disabled = not can_drop
         self.save.disabled = self.report.disabled = not has_run or saving
         self.compare.disabled = not has_run

@@ -58,7 +58,7 @@ class KnobForm:
         self._envelope: Envelope | None = None
         self._in_force: Knobs | None = None
         self._problem: str | None = None
-        self._caches = False
+        self._caches, self._locked = False, ""
         memory = [*(self.controls[name] for name in _MEMORY), row("cache", [self.empty]), self._uncached]
         self.parts: tuple[Part, ...] = (
             self.controls["budget"],
@@ -127,6 +127,14 @@ class KnobForm:
             self.unbind()
             self._say(why)
 
+    def lock(self, why: str) -> None:
+        """Let nothing be turned, and show why; an empty text unlocks."""
+        if why != self._locked:
+            with self._said.together():
+                self._locked = why
+                self._enable()
+                self._say(self._problem)
+
     def show(self, knobs: Knobs) -> None:
         """Show what is in force, such as a change from a cell. Nobody is told."""
         with self._said.together():
@@ -169,15 +177,16 @@ class KnobForm:
                 callback(changes)
 
     def _enable(self) -> None:
+        stuck = self.disabled or bool(self._locked)
         for one in self.controls.values():
-            one.disabled = self.disabled
-        without = self.disabled or not self._caches
+            one.disabled = stuck
+        without = stuck or not self._caches
         self.controls["prefix_cache"].disabled = self.empty.disabled = without
         self._uncached.text = _UNCACHED if not self.disabled and not self._caches else ""
 
     def _say(self, problem: str | None) -> None:
         self._problem = problem
-        self._said.text = problem
+        self._said.text = problem or self._locked or None
 
     def _hide_what_does_nothing(self) -> None:
         policy = self.controls["policy"].value
