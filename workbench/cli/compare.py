@@ -97,7 +97,7 @@ def show(found: Comparison | RecordedComparison, as_json: bool, chart: Path | No
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
     say = console.out.print
-    say(f"[bold]{found.verdict.words}[/bold]", highlight=False, soft_wrap=True)
+    say(found.verdict.words, style="bold", highlight=False, soft_wrap=True)
     for line in _about(found):
         say(line, highlight=False, soft_wrap=True)
     say(measures_table(found.table, f"{found.title}, {found.origin}"))

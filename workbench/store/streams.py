@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from workbench.json_file import regular
+
 SUFFIX = ".arrows"
 
 
@@ -99,7 +101,7 @@ def read_stream(path: Path, schema: pa.Schema) -> tuple[pa.Table, bool]:
     Raises:
         OSError: the file cannot be read at all.
     """
-    data = path.read_bytes()  # not mapped: the writer may cut the file while we look at it
+    data = regular(path).read_bytes()  # not mapped: the writer may cut the file while we look at it
     batches: list[pa.Table] = []
     whole = not data
     try:
@@ -116,10 +118,16 @@ def read_stream(path: Path, schema: pa.Schema) -> tuple[pa.Table, bool]:
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return ``table`` with exactly ``schema``: what an older version did not have is null, the rest is cast."""
+    """Return ``table`` with exactly ``schema``: what an older version did not have is null, the rest is cast.
+
+    Raises:
+        pa.ArrowException: a column stands there twice, or cannot be cast.
+    """
     if table.schema.equals(schema):
         return table.replace_schema_metadata(None)
     has = set(table.column_names)
+    if len(has) < len(table.column_names):
+        raise pa.ArrowInvalid("a column stands there twice")
     return pa.table(
         [table[f.name].cast(f.type) if f.name in has else pa.nulls(table.num_rows, f.type) for f in schema],
         schema=schema,
