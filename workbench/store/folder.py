@@ -141,7 +141,8 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise StoreError(
             f"{path}: damaged, expected what a run leaves there ({wrong}); delete the run or restore the file"
         )
-    return meta | {"id": folder.resolve().name}
+    kept: dict[str, Any] = meta
+    return kept | {"id": folder.resolve().name}
 
 
 def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
