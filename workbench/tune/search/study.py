@@ -160,7 +160,7 @@ class Study:
             goal = Goal.of_dict(facts["goal"])
             made = cls(study, kept, url, goal, space_of(facts), facts)
             made._take_over(optuna.trial.TrialState)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:  # somebody else wrote into the storage
+        except (LookupError, TypeError, ValueError, AttributeError) as error:  # somebody else wrote into the storage
             why = f"what the workbench keeps with a study ({type(error).__name__}: {error})"
             raise InputError("--resume", name, why, "begin a new study") from None
         return made
