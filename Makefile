@@ -6,14 +6,15 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	&& { echo "$$python"; break; }; done)
 ENGINE := $(if $(filter 1,$(CUDA)),--cuda,$(if $(filter 0,$(CUDA)),--cpu))
 
-.PHONY: help setup demo test lint lab dashboard bench bench-name pins clean
+.PHONY: help setup demo test lint audit lab dashboard bench bench-name pins clean
 
 help:
 	@echo 'make demo              build .venv if needed, play the main scenario on a real engine, write a report'
 	@echo 'make lab               JupyterLab on notebooks/'
 	@echo 'make dashboard         the quickstart without its code, as a page for a class (Voilà)'
 	@echo 'make test              all tests          (ARGS="-k store" goes to pytest)'
-	@echo 'make lint              ruff and mypy'
+	@echo 'make lint              ruff, mypy and the audit'
+	@echo 'make audit             pins against known advisories, without a network (SECURITY.md)'
 	@echo 'make bench NAME=probe  one of benchmarks/, as JSON'
 	@echo 'make setup             build .venv alone  (CUDA=1 for NVIDIA, CUDA=0 back; PYTHON=/path/to/python3.12)'
 	@echo 'make pins              write requirements/cuda.txt and environment.yml from requirements/cpu.txt'
@@ -44,6 +45,11 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/audit.py
+
+# Pins against requirements/advisories.toml; needs no network.
+audit: setup
+	@$(BIN)/python tools/audit.py $(ARGS)
 
 # Jupyter refuses root, the usual user of a container, unless told; it listens on loopback only.
 # tools/jupyter: no pop-up about news, no check for a rebuild (it holds the server up for seconds at each page load), and
@@ -54,7 +60,7 @@ lab: setup
 	$(BIN)/jupyter lab --ip=127.0.0.1 --notebook-dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 dashboard: setup
-	$(BIN)/voila notebooks/00_quickstart.ipynb --Voila.ip=127.0.0.1 $(ARGS)
+	@$(BIN)/python tools/dashboard.py $(if $(HOST),--host "$(HOST)") $(ARGS)
 
 bench: bench-name setup
 	@$(BIN)/python -m benchmarks.$(NAME) $(ARGS)

@@ -106,3 +106,14 @@ def test_the_bar_of_a_start_is_there_from_its_first_word_on(piped):
         (task,) = progress.tasks
         assert (task.description, task.fields["note"], task.finished) == ("engine start", "ready", True)
     assert piped.getvalue().count("engine start") == 1
+
+
+@pytest.mark.parametrize("name", ["[/x]", "[bold]loud[/bold]", "[link=http://a]b[/link]"])
+def test_brackets_in_names_are_words(name, monkeypatch):
+    file = io.StringIO()
+    monkeypatch.setattr(console.out, "file", file)
+    console.out.print(name, soft_wrap=True)
+    console.out.print(console.frame_table([{"run": name}], ["run"], name))
+    assert file.getvalue().count(name) == 3
+    with console.bars() as progress:
+        progress.add_task(name, total=1, note=name)

@@ -9,15 +9,17 @@ logits of positions that nobody samples) lowers its utilisation, as it should.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InputError
 
 Floats = NDArray[np.float64]
+_MOST = 1 << 40  # of any size: no model has as many of anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,13 @@ class Architecture:
             InputError: a size is missing.
         """
         try:
-            return cls(**{field.name: facts[field.name] for field in fields(cls) if field.name in facts})
-        except TypeError as error:
-            raise InputError(
-                "architecture", dict(facts), f"all sizes of a model ({error})", "record it again"
-            ) from None
+            found = msgspec.convert(facts, cls)
+        except ValueError as error:  # msgspec's, with the place
+            raise InputError("architecture", facts, f"all sizes of a model ({error})", "record it again") from None
+        wrong = [name for name, size in asdict(found).items() if isinstance(size, int) and not 0 <= size < _MOST]
+        if wrong:
+            raise InputError(f"architecture: {wrong[0]}", facts, "a size that a model can have", "record it again")
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for a run's metadata."""

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from workbench.config import EngineConfig
 from workbench.errors import ConfigError
+from workbench.redact import know
 
 OWN = (
     "url",
@@ -121,13 +122,19 @@ class AttachedConfig(EngineConfig):
             return ""
         key = os.environ.get(self.api_key_env, "").strip()
         if not key:
+            like_one = re.fullmatch(r"[A-Z0-9_]+", self.api_key_env)  # else it may be the key itself
+            shown = self.api_key_env if like_one else "a name that is not set (hidden)"
             raise ConfigError(
-                "api_key_env", self.api_key_env, "an environment variable that is set", f"export {self.api_key_env}=…"
+                "api_key_env",
+                shown,
+                "an environment variable that is set",
+                "export the key, and give the variable's name",
             )
         if not key.isascii() or not key.isprintable():
             raise ConfigError(
                 "api_key_env", self.api_key_env, "a key of printable ASCII characters", "look at how it was exported"
             )
+        know(key)
         return key
 
     @property

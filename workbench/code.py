@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.attached_config import AttachedConfig
 from workbench.config import SLO, EngineConfig, Frozen, Knobs
-from workbench.redact import arguments
+from workbench.redact import arguments, text
 from workbench.simulated_config import SimulatedConfig
 
 _LINE = 88  # Black's
@@ -49,7 +49,7 @@ def as_code(
         play = [_literal(str(scenario)), *([f"rate={_literal(rate)}"] if rate is not None else [])]
         lines += [_call("run = wb.run", [*play, *(["slo=wb.slo"] if slo is not None else [])]), "run.wait()"]
         lines.append("print(run.kpis)")
-    return "\n".join([*imports, "", *lines, "wb.stop()", ""])
+    return text("\n".join([*imports, "", *lines, "wb.stop()", ""]))
 
 
 def hide_keys(config: EngineConfig) -> EngineConfig:

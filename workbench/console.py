@@ -45,8 +45,9 @@ _CLASS_COLUMNS = {  # heading, and digits after the point
 
 _OF_PREEMPTION = ("preemptions", "recomputed_tokens")
 
-err = Console(stderr=True)
-out = Console() if Console().is_terminal else Console(width=_PIPE_WIDTH)
+# No markup: names of models, scenarios and runs are other people's, and "[/x]" in one is no tag.
+err = Console(stderr=True, markup=False)
+out = Console(markup=False) if Console().is_terminal else Console(width=_PIPE_WIDTH, markup=False)
 
 
 class _Bars(Progress):
@@ -66,11 +67,11 @@ def bars() -> Iterator[Progress]:
     """Progress bars that stay on screen; in a pipe each line is printed once, when it ends."""
     progress = _Bars(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}", style="dim"),
+        TextColumn("{task.fields[note]}", style="dim", markup=False),
         console=err,
         refresh_per_second=5,
     )

@@ -21,11 +21,16 @@ Every message is one line and names four things: what, the value, what was expec
 
 from __future__ import annotations
 
+from workbench.redact import text
+
 
 class WorkbenchError(Exception):
     """Root of all errors that the workbench raises on purpose."""
 
     exit_code = 1
+
+    def __init__(self, message: str = "", *more: object) -> None:
+        super().__init__(text(str(message)), *more)  # it is shown, logged and kept: no key gets there
 
 
 class InputError(WorkbenchError):
@@ -42,10 +47,17 @@ class InputError(WorkbenchError):
 
     def __init__(self, what: str, value: object, expected: str, fix: str) -> None:
         self.what, self.value, self.expected, self.fix = what, value, expected, fix
-        shown = str(value)
-        if len(shown) > 120:
-            shown = shown[:117] + "…"
+        shown = _words(value)
         super().__init__(" ".join(f"{what}: got {shown!r}, expected {expected}; {fix}".split()))
+
+
+def _words(value: object) -> str:
+    """A value as it is shown: short, and without secrets that cutting it would make hard to tell."""
+    try:
+        shown = text(str(value)[:2_000])
+    except ValueError:  # a number of more digits than Python prints
+        shown = "a number of thousands of digits"
+    return shown if len(shown) <= 120 else shown[:117] + "…"
 
 
 class ConfigError(InputError):
@@ -106,7 +118,7 @@ class EngineStartError(EngineError):
     """
 
     def __init__(self, cause: str, log_tail: tuple[str, ...] = ()) -> None:
-        self.cause, self.log_tail = cause, log_tail
+        self.cause, self.log_tail = text(cause), tuple(map(text, log_tail))
         super().__init__(cause)
 
 

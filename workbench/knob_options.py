@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.config import Knobs, parse
 from workbench.errors import EnvelopeError, InputError
+from workbench.json_file import parse_json
 from workbench.workload.scenario import Setting
 
 
@@ -87,7 +87,7 @@ def _values(option: str, knob: str, text: str, several: bool) -> list[Any]:
 def _scalar(text: str) -> Any:
     """JSON where it parses, else text; what stands for nothing is text too, so that it is refused."""
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         return text
     return text if value is None or isinstance(value, list | dict) else value

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from workbench.engine import guard
+from workbench.engine.process import EngineProcess
 from workbench.proc import descendants, identity, is_alive, is_same
 
 CHILDREN = ("--child", "--name one", "--child", "--name two")
@@ -136,6 +137,18 @@ def test_a_log_that_cannot_be_turned_loses_lines_and_no_engine(tmp_path):
     for _ in range(3):
         log.write(b"more")
     assert not folder.exists()
+
+
+def test_a_key_that_the_engine_prints_is_not_in_its_log(lab):
+    key = "a-key-nobody-sees"
+    order = lab.order("--name", key)  # it says its name
+    order["env"]["VLLM_API_KEY"] = key
+    process = EngineProcess(**order)
+    lab.started.append(process)
+    assert lab.until(lambda: " ready " in lab.text(process))
+    process.stop()
+    assert lab.text(process).startswith("HIDDEN ready ")
+    assert key not in lab.text(process)
 
 
 def test_an_engine_that_writes_without_end_can_be_stopped(lab):

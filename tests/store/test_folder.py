@@ -165,3 +165,79 @@ def test_a_root_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"cannot write to .*file"):
         prepare_root(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../up",
+        "/etc/cron.d/x",
+        "..",
+        ".",
+        "",
+        "a/b/c",
+        "a\x00b",
+        "x" * 5000,
+        "~root",
+        "\ud800",
+        "a\nb",
+        "-rf",
+        "𠀀" * 60,
+    ],
+    ids=range(13),
+)
+def test_a_name_never_leads_out_of_the_root(tmp_path, name):
+    root = tmp_path / "runs"
+    folder = new_run_folder(root, name)
+    assert folder.parent == root.resolve()
+    assert folder.is_dir()
+    assert folder.stat().st_mode & 0o077 == 0
+    assert list(tmp_path.iterdir()) == [root]
+
+
+@pytest.mark.parametrize(
+    "odd", [5, "x", [], {"schema": 1}, {"schema": "1", "status": "complete"}, {"schema": True, "status": "x"}], ids=str
+)
+def test_a_run_json_of_another_shape_is_damaged(tmp_path, odd):
+    (tmp_path / "run.json").write_text(json.dumps(odd))
+    with pytest.raises(StoreError, match="damaged, expected what a run leaves there"):
+        read_meta(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "place"),
+    [
+        ("label", 5, r"\$\.label"),
+        ("label", "\x1b]0;owned\x07", r"\$\.label"),
+        ("rows", {"tokens": -1}, r"\$\.rows"),
+        ("rows", ["tokens"], r"\$\.rows"),
+        ("slo", {"gap_ms": -1}, "gap_ms"),
+        ("duration_s", 1e300, r"\$\.duration_s"),
+        ("engine", [], r"\$\.engine"),
+        ("compute", {"peak": 1e12}, r"\$\.compute\.peak"),
+        ("compute", {"peak": {"flops_per_s": -1.0, "source": "x"}}, r"\$\.compute\.peak\.flops_per_s"),
+        ("compute", {"architecture": {"name": "m"}}, "architecture"),
+        ("workload", {"scenario": "chat"}, r"\$\.workload\.scenario"),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_read_and_is_of_another_type_is_named(tmp_path, field, value, place):
+    good = {"schema": 1, "status": "complete"}
+    (tmp_path / "run.json").write_text(json.dumps(good))
+    assert read_meta(tmp_path)["status"] == "complete"
+    (tmp_path / "run.json").write_text(json.dumps(good | {field: value}))
+    with pytest.raises(StoreError, match=place):
+        read_meta(tmp_path)
+
+
+def test_numbers_that_json_has_not_are_refused(tmp_path):
+    (tmp_path / "run.json").write_text('{"schema": 1, "status": "complete", "more": NaN}')
+    with pytest.raises(StoreError, match="damaged"):
+        read_meta(tmp_path)
+
+
+def test_keys_do_not_reach_the_disk_and_half_a_character_does_no_harm(tmp_path):
+    more = {"env": {"HF_TOKEN": "abc"}, "reason": "a\ud800b https://u:p@h/"}
+    write_meta(tmp_path, {"schema": 1, "status": "complete"} | more)
+    found = read_meta(tmp_path)
+    assert found["env"] == {"HF_TOKEN": "HIDDEN"}
+    assert found["reason"] == "a?b https://HIDDEN@h/"

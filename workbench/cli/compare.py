@@ -99,9 +99,9 @@ def show(found: Comparison | RecordedComparison, as_json: bool, chart: Path | No
         typer.echo(json.dumps(found.as_dict(), indent=2))
     else:
         say = console.out.print
-        say(found.verdict.words, style="bold", markup=False, highlight=False, soft_wrap=True)
+        say(found.verdict.words, style="bold", highlight=False, soft_wrap=True)
         for line in _about(found):
-            say(line, markup=False, highlight=False, soft_wrap=True)
+            say(line, highlight=False, soft_wrap=True)
         say(measures_table(found.table, f"{found.title}, {found.origin}"))
     if chart is not None:
         _draw(found, chart)

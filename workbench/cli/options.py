@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from workbench.config import POLICIES, Knobs
 from workbench.errors import ConfigError
+from workbench.json_file import parse_json
 from workbench.workload.scenario import MAX_SEED
 
 _NAMES = ", ".join(Knobs.model_fields)
@@ -40,7 +40,7 @@ def start_up_fields(given: Sequence[str] | None) -> dict[str, Any]:
         if not sign or not name:
             raise ConfigError("--set", text, "name=value", "write it like --set max_model_len=8192")
         try:
-            fields[name.strip()] = json.loads(value)
+            fields[name.strip()] = parse_json(value)
         except ValueError:
             fields[name.strip()] = value
     return fields

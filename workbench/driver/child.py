@@ -38,6 +38,7 @@ from workbench.driver.messages import (
     rows_address,
 )
 from workbench.driver.player import Player
+from workbench.redact import know
 
 _GRACE_S = 1.0  # for cancelled plays to report, once stdin has closed
 _LINGER_MS = 500  # for their rows to leave; with the workbench dead nobody takes them
@@ -82,6 +83,7 @@ class Child:
         target = await self._next(reader)
         if not isinstance(target, Target):
             return
+        know(target.api_key)
         # No limit on connections and none on time: a queue in the client would hide the queue in the server.
         async with stamping_session(limit=0, keepalive_timeout=_KEEP_ALIVE_S, ssl=trust(target)) as session:
             while (order := await self._next(reader)) is not None:

@@ -18,6 +18,7 @@ import msgspec
 import zmq
 
 from workbench.driver.messages import (
+    ROWS,
     Begin,
     Cancel,
     Done,
@@ -72,6 +73,7 @@ class DriverProcess:
         self._socket.set(zmq.RCVHWM, 0)
         try:
             self._socket.bind(rows_address(self._folder))
+            (self._folder / ROWS).chmod(0o600)  # the folder keeps others out already
             with (self._folder / "stderr").open("wb") as errors:
                 self._child = subprocess.Popen(
                     # -P: a notebook's folder may hold a module called like one that the child imports.

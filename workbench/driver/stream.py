@@ -10,6 +10,7 @@ from typing import Annotated
 import aiohttp
 import msgspec
 
+from workbench import redact
 from workbench.driver.arrivals import Arrivals, Stamped, StampedResponse
 from workbench.driver.body import body_of, headers_of
 from workbench.driver.messages import Item, RequestRow, Target, TokenRow, row_of
@@ -229,5 +230,6 @@ def _message(error: _Error | str) -> str:
 
 
 def _short(text: str) -> str:
-    text = " ".join(text.split())
+    words = "".join(letter if letter.isprintable() else " " for letter in text[:2_000])
+    text = redact.text(" ".join(words.split()))  # a server may say the key again, and this goes to disk
     return text if len(text) <= 300 else text[:299] + "…"

@@ -110,7 +110,7 @@ def _cards(answer: Answer) -> list[dict[str, Any]]:
     data = found.get("data") if isinstance(found, dict) else None
     if not isinstance(data, list):
         return []
-    return [one for one in data if isinstance(one, dict) and isinstance(one.get("id"), str) and one["id"]]
+    return [one for one in data if isinstance(one, dict) and _is_name(one.get("id"))]
 
 
 def _chosen(config: AttachedConfig, cards: list[dict[str, Any]]) -> dict[str, Any]:
@@ -129,12 +129,12 @@ def _kind(config: AttachedConfig, caller: Caller, card: dict[str, Any]) -> tuple
     if owner == "sglang":
         info = _sglang_info(caller, config)
         version = info.get("version") if info else None
-        return "sglang", version if isinstance(version, str) else None
+        return "sglang", version if _is_name(version) else None
     if owner == "vllm":
         answer = _quiet(caller, f"{config.root}/version")
         found = answer.json if answer else None
         version = found.get("version") if isinstance(found, dict) else None
-        return "vllm", version if isinstance(version, str) else None
+        return "vllm", version if _is_name(version) else None
     return "plain", None
 
 
@@ -148,7 +148,11 @@ def _sglang_info(caller: Caller, config: AttachedConfig) -> dict[str, Any] | Non
 
 def _sglang_settings(caller: Caller, config: AttachedConfig) -> dict[str, Any]:
     info = _sglang_info(caller, config) or {}
-    return {name: info[name] for name in _SGLANG if isinstance(info.get(name), str | int | float | bool)}
+    return {
+        name: info[name]
+        for name in _SGLANG
+        if isinstance(info.get(name), int | float | bool) or _is_name(info.get(name))
+    }
 
 
 def _quiet(caller: Caller, url: str) -> Answer | None:
@@ -158,6 +162,11 @@ def _quiet(caller: Caller, url: str) -> Answer | None:
     except (OSError, http.client.HTTPException, WorkbenchError):
         return None
     return answer if answer.status == 200 else None
+
+
+def _is_name(value: object) -> bool:
+    """A text to show: not what moves a terminal's cursor."""
+    return isinstance(value, str) and value.isprintable() and 0 < len(value) <= 1_000
 
 
 def _is_count(value: object) -> bool:

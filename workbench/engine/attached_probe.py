@@ -7,6 +7,7 @@ import os
 import shlex
 import stat
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -45,7 +46,11 @@ class AttachedProbe:
             self.revision = last.revision if last else 0
             self.cache_resets = last.cache_resets if last else 0
             self.knobs = self._in_force(last)
+            parse(Envelope, self._bounds(), error=ConfigError)  # else the first look at it would fail
             self.collector = Collector(folder, cache_resets=self.cache_resets)
+        except OSError as error:
+            os.close(self._lock)
+            raise ConfigError("probe", folder, f"a page of knobs and a socket there ({error})", _FIX) from None
         except BaseException:
             os.close(self._lock)
             raise
@@ -54,13 +59,7 @@ class AttachedProbe:
     @property
     def envelope(self) -> Envelope:
         """What the server's start allows the hot knobs."""
-        hello = self.hello
-        return Envelope(
-            max_budget=hello.max_num_batched_tokens,
-            max_chunk=hello.max_model_len,
-            max_running=hello.max_num_seqs,
-            prefix_caching=hello.prefix_caching,
-        )
+        return Envelope(**self._bounds())
 
     @property
     def alive(self) -> bool:
@@ -72,6 +71,15 @@ class AttachedProbe:
         self.collector.close()
         os.close(self._lock)
 
+    def _bounds(self) -> dict[str, Any]:
+        hello = self.hello
+        return {
+            "max_budget": hello.max_num_batched_tokens,
+            "max_chunk": hello.max_model_len,
+            "max_running": hello.max_num_seqs,
+            "prefix_caching": hello.prefix_caching,
+        }
+
     def _in_force(self, last: wire.KnobChange | None) -> Knobs:
         """What a workbench before us set, else what the server started with."""
         if last is not None:
@@ -81,13 +89,14 @@ class AttachedProbe:
             except InputError:
                 pass  # of another version
         hello = self.hello
-        return Knobs(
-            budget=hello.max_num_batched_tokens,
-            chunk=hello.chunk,
-            max_running=hello.max_num_seqs,
-            watermark=min(0.5, hello.watermark),
-            reserve_full=hello.reserve_full,
-        )
+        said = {
+            "budget": hello.max_num_batched_tokens,
+            "chunk": hello.chunk,
+            "max_running": hello.max_num_seqs,
+            "watermark": min(0.5, hello.watermark),
+            "reserve_full": hello.reserve_full,
+        }
+        return parse(Knobs, said, error=ConfigError)
 
 
 def probe_command(folder: str | None = None, device: Device | None = None) -> str:

@@ -8,6 +8,7 @@ from workbench.config import EngineConfig
 from workbench.engine import command
 from workbench.engine.probe import wire
 from workbench.errors import ConfigError
+from workbench.listening import EVERYWHERE, KEY, host_in, key_for
 from workbench.models import ModelFiles
 
 _HOT_FLAGS = {
@@ -22,7 +23,7 @@ def check_extra_args(config: EngineConfig) -> None:
     """Refuse flags that a hot knob stands for: the knobs would show something else than what is in force.
 
     Raises:
-        ConfigError: extra_args has one.
+        ConfigError: extra_args has one, or one that opens the engine to others or shuts our own client out.
     """
     for word in config.extra_args:
         flag = word.partition("=")[0].replace("_", "-")
@@ -31,6 +32,35 @@ def check_extra_args(config: EngineConfig) -> None:
             raise ConfigError(
                 "extra_args", word, "flags that no hot knob stands for", f"leave it out and turn the hot knob {knob}"
             )
+
+
+def open_key(config: EngineConfig) -> str | None:
+    """The key of an engine that extra_args opens to other machines; none for one that keeps to itself.
+
+    Raises:
+        ConfigError: there is no key for that, our own client would not reach it, or its key is not ours to know.
+    """
+    flags = [word.partition("=")[0].replace("_", "-") for word in config.extra_args]
+    if "--config" in flags:
+        raise ConfigError("extra_args", "--config", "flags, as a file may open the engine to others", "write them out")
+    if "--api-key" in flags:
+        fix = f"leave it out; to hand a key to others, export {KEY} and give --host {EVERYWHERE}"
+        raise ConfigError("extra_args", "--api-key", "flags that leave our client its key", fix)
+    host = host_in(config.extra_args)
+    if host in (None, "127.0.0.1"):
+        return None
+    if host != EVERYWHERE:
+        fix = "leave it out, or open all addresses"
+        raise ConfigError("extra_args: --host", host, f"127.0.0.1 or {EVERYWHERE}, where our client comes in", fix)
+    return key_for(host, "engine")
+
+
+def opened(port: int) -> str:
+    """What an engine with :func:`open_key` opens, for a person."""
+    return (
+        f"open to every machine that reaches this one: port {port}, /v1 with the key in {KEY}, and without a key "
+        "/metrics, /health and /version; nothing is encrypted"
+    )
 
 
 def check_device(config: EngineConfig, installed: command.Device) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from workbench import redact
+
 _TAIL = 64 << 10  # bytes of log that are looked at
 _SHOWN = 12
 
@@ -111,12 +113,12 @@ _NOISE = re.compile(r"^\s*$|^\s+|^(?:Traceback|During handling|The above excepti
 
 
 def read_tail(log: Path) -> str:
-    """The end of an engine's log as text; empty if there is none."""
+    """The end of an engine's log as text without secrets; empty if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(0, 2)
             file.seek(max(0, file.tell() - _TAIL))
-            return file.read().decode(errors="replace")
+            return redact.text(file.read().decode(errors="replace"))
     except OSError:
         return ""
 

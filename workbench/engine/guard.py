@@ -19,12 +19,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TypedDict
 
 from workbench.proc import Identity, descendants, identity, is_alive, is_same, pid_space, shared_memory
+from workbench.redact import Stripper, secrets_of
 
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2): orphans of the engine become our children, not init's
 _LOG_LIMIT = 4 << 20  # bytes in engine.log before it moves to engine.log.1
@@ -46,15 +47,27 @@ class Order(TypedDict):
 
 
 class Log:
-    """The engine's output on disk, at most two files of four MiB."""
+    """The engine's output on disk, at most two files of four MiB.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Args:
+        path: of the file.
+        secrets: values that are not written: an engine may print the key that it was given.
+    """
+
+    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
+        self._path, self._stripper = path, Stripper(secrets)
         self._file = path.open("ab", buffering=0)
         self._size = self._file.tell()
 
     def write(self, data: bytes) -> None:
         """Append; a full disk loses log lines, never the engine."""
+        self._append(self._stripper.feed(data))
+
+    def close(self) -> None:
+        """Write what was held back as the possible beginning of a secret."""
+        self._append(self._stripper.close())
+
+    def _append(self, data: bytes) -> None:
         with contextlib.suppress(OSError):
             if self._size + len(data) > _LOG_LIMIT:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
@@ -78,7 +91,8 @@ class Guard:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._write_record(None)  # before the start: there is no moment in which an engine has no record
         try:
-            self._log = Log(Path(self._order["log"]))
+            secrets = secrets_of(self._order["argv"], self._order["env"])
+            self._log = Log(Path(self._order["log"]), secrets)
             self._engine = subprocess.Popen(
                 self._order["argv"],
                 env=self._order["env"],
@@ -167,6 +181,7 @@ class Guard:
         self._signal(self._members(), signal.SIGKILL)
         self._wait_while(self._members, 5.0)
         self._drain()
+        self._log.close()
         return self._engine.wait()
 
     def _signal(self, pids: list[int], signum: int) -> None:

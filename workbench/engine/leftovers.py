@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import time
@@ -15,6 +14,7 @@ import platformdirs
 
 from workbench.engine.command import ENV_LABEL
 from workbench.engine.probe import knob_page
+from workbench.json_file import read_json
 from workbench.proc import boot_id, is_alive, is_same, labelled, pid_space, shared_memory
 
 APP = "tuning-workbench"
@@ -63,7 +63,7 @@ def find_leftovers() -> list[Leftover]:
     folder = records_folder()
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else []:
         try:
-            fields: dict[str, Any] = json.loads(record.read_text())
+            fields: dict[str, Any] = read_json(record)
             guarded = is_same(fields["guard"])
             elsewhere = fields["guard"]["boot"] == boot_id() and fields["pid_space"] != pid_space()
             label, sockets = str(fields["label"]), Path(fields["folder"])

@@ -16,7 +16,15 @@ from workbench.compute import compute_facts
 from workbench.config import EngineConfig, Envelope, Knobs
 from workbench.driver.host import DriverProcess, Play
 from workbench.engine import command, failures, prefix_cache
-from workbench.engine.checks import check_device, check_extra_args, check_length, check_resolved, take_port
+from workbench.engine.checks import (
+    check_device,
+    check_extra_args,
+    check_length,
+    check_resolved,
+    open_key,
+    opened,
+    take_port,
+)
 from workbench.engine.collector import Collector
 from workbench.engine.dtype import fitted
 from workbench.engine.facts import facts_of, stage
@@ -59,6 +67,7 @@ class LiveEngine:
         self.model: ModelFiles | None = None
         self.argv: list[str] = []
         self.log: Path | None = None
+        self._opened = ""  # what of it other machines reach, in words
         self.startup_s: float | None = None
         self.ready_since: float | None = None  # CLOCK_MONOTONIC
         self._state: State = "new"
@@ -225,6 +234,8 @@ class LiveEngine:
             "config": self.config.model_dump(mode="json"),
             "model_origin": self.model.origin if self.model else None,
         }
+        if self._opened:
+            mine["listens"] = self._opened
         shown: dict[str, Any] = redact(mine | facts_of(self._collector))  # extra_args may hold a key; this goes to disk
         return shown
 
@@ -245,6 +256,7 @@ class LiveEngine:
         installed = command.installed_device(distribution)
         check_device(self.config, installed)
         check_extra_args(self.config)
+        shared_key = open_key(self.config)
         if distribution:
             check_version(distribution[1])
         self._device, self._core = installed, None
@@ -253,7 +265,7 @@ class LiveEngine:
         check_length(self.config, self.model)
         port = take_port(self.config.port)
         folder = Path(tempfile.mkdtemp(prefix="wb-"))  # mkdtemp makes it 0700; the path must stay short for ipc
-        label, api_key = secrets.token_hex(8), secrets.token_urlsafe(24)
+        label, api_key = secrets.token_hex(8), shared_key or secrets.token_urlsafe(24)
         self.log = new_log(label)
         try:
             self._collector = Collector(folder)
@@ -261,7 +273,8 @@ class LiveEngine:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         self.argv = command.server_argv(self.config, self.model, self._device, port)
-        tell("starting vLLM")
+        self._opened = opened(port) if shared_key else ""
+        tell(f"starting vLLM, {self._opened}" if shared_key else "starting vLLM")
         self._process = EngineProcess(
             argv=self.argv,
             env=command.server_environment(str(folder), label, api_key, self._device),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from workbench.exchange.aiperf import is_aiperf, read_aiperf
 from workbench.exchange.guidellm import is_guidellm, read_guidellm
 from workbench.exchange.rows import Place, Results
 from workbench.exchange.vllm_bench import is_vllm_bench, read_vllm_bench
+from workbench.json_file import parse_json, read_bytes
 
 MOST_BYTES = 1 << 30
 _KNOWN = (
@@ -33,9 +33,7 @@ def read_results(path: Path | str, which: int | None = None) -> Results:
     place = Place(str(path))
     text = _text(path, place)
     try:
-        data = json.loads(text)
-    except RecursionError:
-        raise place.wrong("nested too deeply", _KNOWN) from None
+        data = parse_json(text)
     except ValueError:
         data = None
     if isinstance(data, dict):
@@ -51,29 +49,28 @@ def read_results(path: Path | str, which: int | None = None) -> Results:
 
 def _text(path: Path, place: Place) -> str:
     try:
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise place.wrong(f"{size:,} bytes", f"at most {MOST_BYTES:,}")
-        return path.read_bytes().decode("utf-8-sig")
+        return read_bytes(path, MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise TraceFileError(str(path), error.strerror or error, "a file that can be read", "check the path") from None
     except UnicodeDecodeError as error:
         raise place.wrong(f"byte {error.start}", "text in UTF-8") from None
+    except ValueError as error:
+        raise place.wrong(error, f"at most {MOST_BYTES:,} bytes") from None
 
 
 def _lines(text: str, place: Place) -> Iterator[tuple[int, object]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError):
+                yield number, parse_json(line)
+            except ValueError:
                 raise place.at(f"line {number}").wrong(line.strip()[:40], "a JSON object") from None
 
 
 def _json(text: str) -> object:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         return None
 
 

@@ -18,6 +18,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from workbench.errors import StoreError, TraceFileError
+from workbench.json_file import parse_json, read_json
 from workbench.store.folder import plain
 from workbench.trace import TABLES, Trace
 
@@ -126,10 +127,10 @@ def _read(folder: Path, suffix: str, read: Callable[[Path, pa.Schema], pa.Table]
 
 def _meta(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise TraceFileError(str(path), _line(error), "a JSON object", "export the run again") from None
     if not isinstance(found, dict):
         raise TraceFileError(str(path), type(found).__name__, "a JSON object", "export the run again")
@@ -174,7 +175,7 @@ def _nested(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _strings(text: str) -> list[str]:
-    found = json.loads(text)
+    found = parse_json(text)
     if not isinstance(found, list) or not all(isinstance(one, str | None) for one in found):
         raise ValueError(f"{text[:40]!r} is no list of texts")
     return found

@@ -19,6 +19,7 @@ FAMILIES = (
     *("llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "deepseek_v2", "deepseek_v3"),
     *("gemma", "gemma2", "gemma3_text", "phi3", "granite", "smollm3", "seed_oss", "gpt_oss"),
 )
+_MOST_LAYERS = 10_000  # each is looked at
 _TIED_UNLESS_SAID = ("gemma", "gemma2", "gemma3_text")  # transformers' defaults, which a config.json may leave out
 
 
@@ -42,7 +43,7 @@ def from_config(config: Mapping[str, Any], name: str = "") -> Architecture:
         return Architecture(name=name or str(config.get("_name_or_path") or family), **sizes)
     except KeyError as error:
         raise ModelError(what, f"no {error.args[0]}", "a complete config.json", "fetch the file again") from None
-    except (TypeError, ValueError, ZeroDivisionError) as error:
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
         raise ModelError(what, str(error), "whole numbers in config.json", "fetch the file again") from None
 
 
@@ -78,6 +79,8 @@ def _folder() -> Path:
 
 def _sizes(config: Mapping[str, Any], family: str) -> dict[str, Any]:
     layers, hidden, heads = (int(config[key]) for key in ("num_hidden_layers", "hidden_size", "num_attention_heads"))
+    if not (0 < layers <= _MOST_LAYERS and hidden > 0 and heads > 0):
+        raise ValueError(f"{layers} layers of {hidden} with {heads} heads")
     head_dim = int(config.get("head_dim") or hidden // heads)
     sizes: dict[str, Any] = {
         "layers": layers,

@@ -23,6 +23,7 @@ from typing import Any
 import platformdirs
 
 from workbench.errors import ModelError
+from workbench.json_file import read_json
 from workbench.models.child import Progress
 
 MANIFEST = "workbench-manifest.json"
@@ -49,7 +50,7 @@ def faults(folder: Path, recipe: Mapping[str, Any], *, full: bool = False) -> li
     Sizes and times are compared; contents too with ``full``, and whenever a size or a time differs.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        manifest = read_json(folder / MANIFEST)
         files = {str(name): dict(entry) for name, entry in manifest["files"].items()}
         made_from = manifest["recipe"]
     except FileNotFoundError:

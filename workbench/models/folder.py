@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import ModelError
+from workbench.json_file import parse_json, read_json
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tekken.json", "vocab.json", "*.tiktoken")
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
@@ -23,7 +23,7 @@ def read_config(folder: Path, what: str = "model") -> dict[str, Any]:
     path = folder / "config.json"
     fix = "give a folder as `save_pretrained` or a hub download writes it"
     try:
-        config = json.loads(path.read_bytes())
+        config = read_json(path)
     except OSError:
         raise ModelError(what, folder, "a folder with config.json that can be read", fix) from None
     except ValueError:
@@ -77,7 +77,7 @@ def _shards(folder: Path) -> set[str]:
     """Names of the weight files that the indexes list; of the first kind that there is, as vLLM prefers it."""
     for name in ("model.safetensors.index.json", "pytorch_model.bin.index.json"):
         try:
-            listed = json.loads((folder / name).read_bytes())["weight_map"].values()
+            listed = read_json(folder / name)["weight_map"].values()
             return {Path(str(shard)).name for shard in listed}
         except FileNotFoundError:
             continue
@@ -97,11 +97,11 @@ def _broken(path: Path) -> str | None:
                 return "it is a Git LFS pointer, run `git lfs pull`"
             if len(start) < 8 or length > min(size - 8, 100_000_000):
                 return "cut short"
-            tensors = json.loads(file.read(length))
+            tensors = parse_json(file.read(length))
         ends = [int(entry["data_offsets"][1]) for name, entry in tensors.items() if name != "__metadata__"]
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError):
         return "its header cannot be read"
     expected = 8 + length + max(ends, default=0)
     return None if size == expected else f"{size:,} bytes instead of {expected:,}"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from workbench.json_file import parse_json
 from workbench.store.folder import plain
 
 _OTHER_DECIMALS = 5
@@ -35,7 +36,7 @@ def unpack(text: str) -> Any:
         ValueError: it is something else, or was cut short.
     """
     try:
-        return json.loads(gzip.decompress(base64.b64decode(text, validate=True)))
+        return parse_json(gzip.decompress(base64.b64decode(text, validate=True)))
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(str(error)) from None
 

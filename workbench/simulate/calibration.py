@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import tempfile
@@ -12,11 +13,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import platformdirs
 
 from workbench.errors import InputError, StoreError
-from workbench.simulate.steptime.prices import FEATURES, Fit
+from workbench.json_file import read_json
+from workbench.simulate.steptime.base import KINDS
+from workbench.simulate.steptime.prices import FEATURES, QUANTILES, Fit
 
 VERSION = 1
 SETTINGS = (
@@ -104,19 +108,29 @@ class Calibration:
         try:
             if facts["version"] != VERSION or tuple(facts["features"]) != FEATURES:
                 raise InputError("calibration", facts["version"], f"version {VERSION}", "calibrate again")
-            fits = {
-                kind: Fit(**{**one, **{name: tuple(one[name]) for name in ("prices", "lowest", "highest", "ratios")}})
-                for kind, one in facts["fits"].items()
-            }
-            rest = {name: facts[name] for name in _PLAIN}
-            later: dict[str, Any] = {name: dict(facts.get(name) or {}) for name in ("delays", "checks")}
-            return cls(fits=fits, runs=tuple(facts["runs"]), **rest, **later)
-        except (KeyError, TypeError, AttributeError) as error:
+            found = msgspec.convert(facts, cls)
+        except (KeyError, TypeError, ValueError) as error:  # msgspec's are of the last kind, with the place
             raise InputError("calibration", error, "the fields of a saved calibration", "calibrate again") from None
+        for kind, one in found.fits.items():
+            if not (kind in KINDS and _is_sound(one)):
+                raise InputError(f"calibration: fits.{kind}", one, "finite prices of a kind of step", "calibrate again")
+        return found
+
+
+def _is_sound(fit: Fit) -> bool:
+    """Whether a fit has all its numbers, and only numbers that can be."""
+    each = (fit.prices, fit.lowest, fit.highest)
+    numbers = [*fit.prices, *fit.lowest, *fit.highest, *fit.ratios, fit.median_pct, fit.p90_pct]
+    return (
+        all(len(one) == len(FEATURES) for one in each)
+        and len(fit.ratios) == len(QUANTILES)
+        and all(map(math.isfinite, numbers))
+        and min(fit.prices) >= 0
+        and fit.steps > 0
+    )
 
 
 _LABELLED = {"gap_p50": "gap P50", "gap_p99": "gap P99", "long_ttft": "long TTFT", "throughput": "throughput"}
-_PLAIN = ("model", "machine", "vllm", "label", "settings", "held_out", "made_at")
 
 
 def errors_of(checks: Iterable[Mapping[str, float]]) -> dict[str, dict[str, float]]:
@@ -199,7 +213,7 @@ def load(path: Path | str) -> Calibration:
         InputError: there is no such file, or it is no calibration.
     """
     try:
-        facts = json.loads(Path(path).read_bytes())
+        facts = read_json(path)
     except (OSError, ValueError) as error:
         raise InputError("calibration", path, f"a JSON file ({error})", "calibrate again") from None
     return Calibration.from_dict(facts if isinstance(facts, dict) else {})

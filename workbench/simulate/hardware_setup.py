@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from workbench.engine.dtype import computes_bf16, fitted
 from workbench.errors import ConfigError, InputError, ModelError
 from workbench.machine import machine_facts
 from workbench.models.architecture import from_config, known_models, named
+from workbench.models.folder import read_config
 from workbench.simulate import calibration
 from workbench.simulate.job import Activation, SimJob, Swap
 from workbench.simulate.memory import UTILISATION, Memory
@@ -174,7 +174,7 @@ def _architecture(model: str, needed: bool) -> Architecture | None:
         return named(name)
     folder = Path(model).expanduser()
     if (folder / "config.json").is_file():
-        return from_config(json.loads((folder / "config.json").read_bytes()), model)
+        return from_config(read_config(folder), model)
     if not needed:
         return None
     raise ModelError(

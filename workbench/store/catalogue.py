@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from workbench.errors import WorkbenchError
+from workbench.errors import StoreError, WorkbenchError
 from workbench.store.folder import default_root, list_runs, read_meta, short, status_of
 from workbench.store.reader import open_run
 from workbench.trace import TABLES
@@ -38,6 +39,9 @@ def catalogue(root: Path | str | None = None) -> duckdb.DuckDBPyConnection:
     It has a view for each table of a trace, with a first column ``run`` that holds the run's id, and a view ``runs``
     with the metadata (``meta`` is all of it, as JSON). Runs that ended are in it, however they ended: filter on
     ``runs.status``. A run that is still going on is not; one that a crash left is recovered first.
+
+    Raises:
+        StoreError: a file of a run is damaged.
     """
     root = (default_root() if root is None else Path(root)).resolve()
     import duckdb  # here, since only SQL needs it
@@ -51,8 +55,23 @@ def catalogue(root: Path | str | None = None) -> duckdb.DuckDBPyConnection:
     connection.execute("CREATE VIEW runs AS SELECT * FROM _runs ORDER BY created, run")
     for name, schema in TABLES.items():
         files = [root / run / f"{name}.parquet" for run, meta in found.items() if name in meta.get("rows", {})]
-        connection.execute(_view(name, schema, [path for path in files if path.is_file()]))
+        files = [path for path in files if path.is_file()]
+        try:
+            connection.execute(_view(name, schema, files))
+        except duckdb.Error as error:
+            raise _damaged(files, error) from None
     return connection
+
+
+def _damaged(files: Iterable[Path], error: Exception) -> StoreError:
+    """Which file keeps a view from being made."""
+    for path in files:
+        try:
+            pq.ParquetFile(path)
+        except (OSError, pa.ArrowException) as bad:
+            why = " ".join(str(bad).split())[:300]
+            return StoreError(f"{path}: damaged, expected a Parquet file ({why}); delete the run")
+    return StoreError(f"cannot look at all runs at once: {' '.join(str(error).split())[:300]}; delete the damaged run")
 
 
 def _ended(root: Path) -> Iterable[tuple[str, dict[str, Any]]]:

@@ -22,7 +22,10 @@ import pandas as pd
 from pydantic import BaseModel
 
 from workbench.errors import RunNotFoundError, StoreError, WorkbenchError
+from workbench.json_file import read_json
+from workbench.redact import redact
 from workbench.store import owner
+from workbench.store.shape import fault
 from workbench.store.streams import SUFFIX
 from workbench.trace import SCHEMA_VERSION
 
@@ -69,13 +72,13 @@ def new_run_folder(root: Path | str | None = None, name: str = "run") -> Path:
     """Make an empty folder for a run, readable by its owner only.
 
     Folders sort by time: ``20260131-175959-123-name``. Spaces and signs in ``name`` become dashes, so that it is
-    one folder's name whatever it was; beyond 60 characters it is cut.
+    one folder's name whatever it was; beyond 60 characters or 180 bytes it is cut.
 
     Raises:
         StoreError: the folder cannot be made.
     """
     root = default_root() if root is None else Path(root)
-    slug = re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-") or "run"
+    slug = re.sub(r"[^\w.-]+", "-", name)[:60].encode()[:180].decode(errors="ignore").strip(".-") or "run"
     try:
         root.mkdir(parents=True, exist_ok=True)
         while True:
@@ -99,8 +102,12 @@ def run_folder(root: Path | str | None, run: str) -> Path:
     """
     root = (default_root() if root is None else Path(root)).resolve()
     folder = root / run
-    inside = run not in ("", ".", "..") and "\x00" not in run and folder.parent == root and not folder.is_symlink()
-    if not inside or run.startswith(_GOING) or not (folder / META).is_file():
+    try:
+        inside = run not in ("", ".", "..") and folder.parent == root and not folder.is_symlink()
+        there = inside and not run.startswith(_GOING) and (folder / META).is_file()
+    except (OSError, ValueError):  # too long, a NUL, half a character: no name of a file
+        there = False
+    if not there:
         raise RunNotFoundError("run", run, f"the id of a run in {root}", "see `workbench runs list`")
     return folder
 
@@ -117,21 +124,25 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise RunNotFoundError("run folder", folder, "a folder that is there", fix)
     path = folder / META
     try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
+        meta = read_json(path, strict=True)
     except FileNotFoundError:
         raise RunNotFoundError("run folder", folder, "a folder with run.json in it", fix) from None
-    except (ValueError, RecursionError):
+    except ValueError:
         meta = None
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}; check its permissions") from None
     version = meta.get("schema") if isinstance(meta, dict) else None
-    if not isinstance(meta, dict) or type(version) is not int or not isinstance(meta.get("status"), str):
-        raise StoreError(f"{path}: damaged, expected what a run leaves there; delete the run or restore the file")
-    if version > SCHEMA_VERSION:
+    if type(version) is int and SCHEMA_VERSION < version < 2**31:
         raise StoreError(
             f"{path}: written with schema {version}, this workbench reads up to {SCHEMA_VERSION}; update the workbench"
         )
-    return meta | {"id": folder.resolve().name}
+    wrong = fault(meta)
+    if wrong is not None:
+        raise StoreError(
+            f"{path}: damaged, expected what a run leaves there ({wrong}); delete the run or restore the file"
+        )
+    kept: dict[str, Any] = meta
+    return kept | {"id": folder.resolve().name}
 
 
 def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
@@ -141,7 +152,7 @@ def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
         OSError: the folder is full or read-only; the old file is still there.
     """
     temporary = folder / f".{META}.{secrets.token_hex(4)}.tmp"
-    text = json.dumps(plain(meta), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(redact(plain(meta)), indent=1, ensure_ascii=False, allow_nan=False)
     try:
         with temporary.open("x", encoding="utf-8") as file:
             temporary.chmod(0o600)
@@ -240,14 +251,16 @@ def plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return plain(value.model_dump(mode="json", by_alias=True))
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {plain(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in value]
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    return str(value).encode("utf-8", "replace").decode()  # JSON can say half a character that no file can hold
 
 
 def short(value: Any) -> str | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.errors import StoreError
+from workbench.json_file import regular
 from workbench.store import owner
 from workbench.store.compact import convert, finish, read_streams
 from workbench.store.folder import duration_of, read_meta, status_of
@@ -54,11 +55,12 @@ def _load(folder: Path, meta: Mapping[str, Any]) -> Trace:
             tables[name] = schema.empty_table()
             continue
         try:
-            tables[name] = conform(pq.ParquetFile(path).read(), schema)
+            tables[name] = conform(pq.ParquetFile(regular(path)).read(), schema)
+            tables[name].validate(full=True)  # a text that is not UTF-8 would end in whoever looks at it
         except FileNotFoundError:
             raise StoreError(f"{path}: missing from the run, expected a Parquet file; delete the run") from None
-        except (OSError, pa.ArrowException, MemoryError) as error:
-            why = " ".join(str(error).split())
+        except (OSError, ValueError, pa.ArrowException, MemoryError) as error:
+            why = " ".join(str(error).split())[:300]
             raise StoreError(f"{path}: damaged, expected a Parquet file ({why}); delete the run") from None
     return Trace(tables, dict(meta))
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from workbench.json_file import regular
+
 SUFFIX = ".arrows"
 
 
@@ -113,7 +115,7 @@ class Batches:
         if not self.path.stat().st_size:
             return
         self.whole = False
-        with self.path.open("rb") as file:  # not mapped: the writer may cut the file while we look at it
+        with regular(self.path).open("rb") as file:  # not mapped: the writer may cut the file while we look at it
             try:
                 reader = pa.ipc.open_stream(file)
                 while True:
@@ -141,10 +143,16 @@ def read_stream(path: Path, schema: pa.Schema) -> tuple[pa.Table, bool]:
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return ``table`` with exactly ``schema``: what an older version did not have is null, the rest is cast."""
+    """Return ``table`` with exactly ``schema``: what an older version did not have is null, the rest is cast.
+
+    Raises:
+        pa.ArrowException: a column stands there twice, or cannot be cast.
+    """
     if table.schema.equals(schema):
         return table.replace_schema_metadata(None)
     has = set(table.column_names)
+    if len(has) < len(table.column_names):
+        raise pa.ArrowInvalid("a column stands there twice")
     return pa.table(
         [table[f.name].cast(f.type) if f.name in has else pa.nulls(table.num_rows, f.type) for f in schema],
         schema=schema,

@@ -123,15 +123,16 @@ def server_row(page: Page, first: Page) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for column, names in _GAUGES.items():
         if values := page.values(names):
-            row[column] = round(sum(values))
+            row[column] = sum(values)
     for column, names in _SHARES.items():
         if values := page.values(names):
             row[column] = sum(values) / len(values)
     for column, metrics in _COUNTERS.items():
         now, before = page.values(metrics), first.values(metrics)
         if now and sum(now) >= sum(before):
-            row[column] = round(sum(now) - sum(before))
-    return {name: value for name, value in row.items() if abs(value) <= _MOST}
+            row[column] = sum(now) - sum(before)
+    held = {name: value for name, value in row.items() if abs(value) <= _MOST}  # not so a sum beyond all floats
+    return {name: value if name in _SHARES else round(value) for name, value in held.items()}
 
 
 def quantiles(now: Page, first: Page) -> dict[str, dict[str, Any]]:
@@ -147,7 +148,7 @@ def quantiles(now: Page, first: Page) -> dict[str, dict[str, Any]]:
         after, before = now.buckets(metrics), first.buckets(metrics)
         counts = {bound: count - before.get(bound, 0.0) for bound, count in after.items()}
         total = counts.get(math.inf, 0.0)
-        if not math.isfinite(total) or total < 1 or any(count < 0 for count in counts.values()):
+        if not 1 <= total <= _MOST or not all(0 <= count <= _MOST for count in counts.values()):
             continue
         found[name] = {"count": round(total)}
         for share in QUANTILES:

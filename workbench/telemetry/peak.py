@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import workbench
+from workbench.json_file import read_json
 from workbench.machine import processor
 
 _TIMEOUT_S = 60.0
@@ -130,7 +131,7 @@ def _measured(what: str, options: list[str], about: dict[str, Any], folder: Path
     path = folder / f"{what}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
     if not again:
         with suppress(OSError, ValueError, KeyError, TypeError):
-            kept = json.loads(path.read_bytes())
+            kept = read_json(path)
             if kept["key"] == key:
                 return {str(name): float(rate) for name, rate in kept["rates"].items()}
         if text in _failed:

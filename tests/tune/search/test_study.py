@@ -224,3 +224,32 @@ def test_a_trial_that_was_asked_for_and_never_begun_does_not_keep_a_study_from_g
     found = Study.resume("mine", again, root=tmp_path)
     assert [one.state for one in found.results] == ["complete", "complete"]
     assert len(played(found, 4).results) == 4
+
+
+GOALS = {"objectives": 5, "limits": {}, "slo": {}}
+
+
+@pytest.mark.parametrize(
+    "odd", [5, "x", [], {}, {"version": "v"}, {"version": True, "goal": 5}, {"goal": GOALS}], ids=str
+)
+def test_a_study_that_something_else_wrote_into_is_refused_in_one_line(tmp_path, odd):
+    import optuna
+
+    study = played(Study.create("one", GOAL, a_space(), root=tmp_path), 1)
+    study.close()
+    kept = optuna.load_study(study_name="one", storage=storage.open_storage(None, tmp_path))
+    facts = kept.user_attrs["workbench"]
+    kept.set_user_attr("workbench", facts | odd if isinstance(odd, dict) and odd else odd)
+    with pytest.raises(InputError, match="--resume") as refused:
+        Study.resume("one", again, root=tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_result_of_another_shape_is_refused_in_one_line(tmp_path):
+    study = played(Study.create("one", GOAL, a_space(), root=tmp_path), 1)
+    study.close()
+    with sqlite3.connect(tmp_path / storage.FILE) as base:
+        changed = base.execute("UPDATE trial_user_attributes SET value_json = '[1]' WHERE key = 'result'").rowcount
+    assert changed == 1
+    with pytest.raises(InputError, match="what the workbench keeps with a study"):
+        Study.resume("one", again, root=tmp_path)

@@ -6,7 +6,9 @@ the engine core would take for a millisecond (measured; a non-blocking receive o
 
 from __future__ import annotations
 
+import errno
 import mmap
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -28,13 +30,15 @@ class KnobPage:
         create: the writer makes the page, readers find it there.
 
     Raises:
-        OSError: the page cannot be made or is not there.
+        OSError: the page cannot be made, is not there or is cut short.
     """
 
     def __init__(self, folder: Path | str, *, create: bool = False) -> None:
         with (Path(folder) / NAME).open("w+b" if create else "r+b") as file:
             if create:
                 file.truncate(_SIZE)
+            if os.fstat(file.fileno()).st_size < _SIZE:
+                raise OSError(errno.EINVAL, f"{NAME} is shorter than {_SIZE} bytes")
             self._page = mmap.mmap(file.fileno(), _SIZE)
         self._seen = 0
 

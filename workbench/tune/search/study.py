@@ -144,7 +144,7 @@ class Study:
             study = optuna.load_study(study_name=name, storage=kept)
             facts = study.user_attrs.get(_WORKBENCH) or {}
             owner = study.user_attrs.get(_OWNER) or {}
-        if facts.get("version") != _VERSION:
+        if not isinstance(facts, dict) or not isinstance(owner, dict) or facts.get("version") != _VERSION:
             raise InputError("--resume", name, "a study of this version of the workbench", "begin a new one")
         for what, value in asked.items():
             if value is not None and facts.get(what) != value:
@@ -154,11 +154,17 @@ class Study:
                     "what the study began with",
                     "leave the option out, or begin a new study",
                 )
-        if is_run(owner):
-            raise InputError("--resume", name, f"a study that nobody runs (pid {owner['pid']} does)", "end that first")
-        goal = Goal.of_dict(facts["goal"])
-        made = cls(study, kept, url, goal, space_of(facts), facts)
-        made._take_over(optuna.trial.TrialState)
+        try:
+            if is_run(owner):
+                raise InputError(
+                    "--resume", name, f"a study that nobody runs (pid {owner['pid']} does)", "end that first"
+                )
+            goal = Goal.of_dict(facts["goal"])
+            made = cls(study, kept, url, goal, space_of(facts), facts)
+            made._take_over(optuna.trial.TrialState)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:  # somebody else wrote into the storage
+            why = f"what the workbench keeps with a study ({type(error).__name__}: {error})"
+            raise InputError("--resume", name, why, "begin a new study") from None
         return made
 
     def ask(self, start_up: Mapping[str, Any] | None = None, suggestion: Point | None = None) -> Asked | None:
