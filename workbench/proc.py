@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypedDict
 
@@ -53,6 +55,18 @@ def is_same(who: Identity) -> bool:
 def is_alive(pid: int) -> bool:
     """Whether a process runs under this pid; a zombie does not."""
     return started(pid) is not None
+
+
+def stopped(pid: int) -> bool:
+    """Whether a process is stopped, by a signal or a debugger, and does nothing until somebody lets it go on."""
+    stat = _stat(pid)
+    return bool(stat) and stat[0] in "Tt"
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Processor time that processes have used so far, in all; one that has ended adds nothing."""
+    ticks = sum(int(stat[11]) + int(stat[12]) for pid in pids if (stat := _stat(pid)))  # utime and stime, proc(5)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int, *, zombies: bool = False) -> list[int]:

@@ -20,6 +20,7 @@ from workbench.engine.checks import check_device, check_extra_args, check_length
 from workbench.engine.collector import Collector
 from workbench.engine.dtype import fitted
 from workbench.engine.facts import facts_of, stage
+from workbench.engine.hang import Pulse
 from workbench.engine.leftovers import new_log
 from workbench.engine.probe.compat import check_version, installed_vllm
 from workbench.engine.process import EngineProcess
@@ -70,6 +71,8 @@ class LiveEngine:
         self._driver: DriverProcess | None = None
         self._server: Server | None = None
         self._play: Play | None = None
+        self._pulse: Pulse | None = None  # of the play that is going on
+        self._hang: str | None = None  # what was wrong when the engine was ended because it hung
         self._stopping = threading.Event()
         self._lock = threading.RLock()
         self._life = threading.RLock()  # held by a start from its first to its last moment, and by a stop
@@ -202,6 +205,7 @@ class LiveEngine:
         """
         with self._lock:
             parts, revision, knobs = self._ready("play: got a workload"), self._revision, self._knobs
+            self._pulse = Pulse(self.pid) if self.pid is not None else None
             self._play = parts.driver.play(
                 workload,
                 sink,
@@ -247,7 +251,7 @@ class LiveEngine:
         check_extra_args(self.config)
         if distribution:
             check_version(distribution[1])
-        self._device, self._core = installed, None
+        self._device, self._core, self._hang = installed, None, None
         self._knobs, self._revision = self.envelope.defaults, 0
         self.model = resolve_model(self.config.model, progress=tell)
         check_length(self.config, self.model)
@@ -298,7 +302,11 @@ class LiveEngine:
         return EngineStartError(why or f"engine start: {failures.explain(text, code)}", failures.useful_lines(text))
 
     def death(self) -> EngineDiedError | None:
-        """The error to raise if the engine has ended, with the likely cause, else none."""
+        """The error to raise if the engine has ended or hangs, with the likely cause, else none."""
+        if self._hangs():
+            return EngineDiedError(
+                f"the engine hangs: {self._hang}; it was ended and what was measured is kept, start the engine again"
+            )
         if self._is_whole():
             return None
         process = self._process
@@ -312,6 +320,17 @@ class LiveEngine:
         return EngineDiedError(
             f"the engine died in mid-run: {cause}; what was measured is kept, start the engine again"
         )
+
+    def _hangs(self) -> bool:
+        """Whether it was found to hang in the play that is going on, or the last one; it is ended then."""
+        play, pulse, process, collector = self._play, self._pulse, self._process, self._collector
+        if self._hang is None and play and not play.done and pulse and process and collector and self._is_whole():
+            self._hang = pulse.look((collector.last_step, play.output_tokens), play.in_flight)
+            if self._hang is not None:
+                self._state = "failed"
+                # Stopped processes heed no SIGTERM: it takes some seconds, in which the requests are let go.
+                threading.Thread(target=process.stop, name="end a hung engine", daemon=True).start()
+        return self._hang is not None
 
     def _is_whole(self) -> bool:
         """Whether API server and engine core run; the server outlives a killed core by some seconds."""
