@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from workbench.engine.leftovers import new_log
 from workbench.engine.probe.compat import check_version, installed_vllm
 from workbench.engine.process import EngineProcess
 from workbench.engine.protocol import Label, Progress, State
+from workbench.engine.scratch import in_one_line, socket_folder
 from workbench.engine.server import Server
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.models import ModelFiles, resolve_model
@@ -256,14 +256,16 @@ class LiveEngine:
         self.model = resolve_model(self.config.model, progress=tell)
         check_length(self.config, self.model)
         port = take_port(self.config.port)
-        folder = Path(tempfile.mkdtemp(prefix="wb-"))  # mkdtemp makes it 0700; the path must stay short for ipc
         label, api_key = secrets.token_hex(8), secrets.token_urlsafe(24)
-        self.log = new_log(label)
-        try:
-            self._collector = Collector(folder)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+        with in_one_line("the engine's log", "WORKBENCH_STATE"):
+            self.log = new_log(label)
+        with in_one_line("the engine's sockets", "TMPDIR"):
+            folder = socket_folder()
+            try:
+                self._collector = Collector(folder)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
         self.argv = command.server_argv(self.config, self.model, self._device, port)
         tell("starting vLLM")
         self._process = EngineProcess(
@@ -274,7 +276,8 @@ class LiveEngine:
             label=label,
         )
         self._server = Server(port, api_key, self.config.model)
-        self._driver = DriverProcess(port=port, api_key=api_key, model=self.config.model)
+        with in_one_line("the client's socket", "TMPDIR"):
+            self._driver = DriverProcess(port=port, api_key=api_key, model=self.config.model)
 
     def _await_ready(self, begun: float, tell: Callable[[str], None]) -> None:
         deadline = begun + self.config.start_timeout_s

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.errors import StoreError
@@ -15,6 +17,10 @@ from workbench.store.compact import finish, publish, read_streams
 from workbench.store.folder import duration_of, read_meta, status_of
 from workbench.store.streams import conform
 from workbench.trace import TABLES, Trace
+
+
+# The column that says when the last thing of a table happened, in seconds from the run's zero.
+_TIMES = {"tokens": "client_s", "steps": "end_s", "memory": "t_s", "client": "t_s", "server": "t_s"}
 
 
 def open_run(folder: Path | str) -> Trace:
@@ -68,6 +74,18 @@ def _in_memory(folder: Path, meta: Mapping[str, Any]) -> Trace:
     return Trace(finish(tables), {**meta, "torn": torn})
 
 
+def _seconds(trace: Trace) -> dict[str, float]:
+    """How long a run that was cut off had gone on, by its rows: dates are of the wall clock, which may have been set.
+
+    Empty where no row says so, or where the rows are of virtual time.
+    """
+    if str(trace.meta.get("label")).startswith("simulated"):
+        return {}
+    ends = [pc.max(trace.tables[name][column]).as_py() for name, column in _TIMES.items()]
+    last = max((float(end) for end in ends if end is not None and math.isfinite(end)), default=0.0)
+    return {"duration_s": round(last, 3)} if last > 0 else {}
+
+
 def _recover(folder: Path, meta: Mapping[str, Any], status: str) -> Trace:
     with owner.locked(folder) as held:
         if held and (now := read_meta(folder)).get("compacted"):
@@ -75,6 +93,7 @@ def _recover(folder: Path, meta: Mapping[str, Any], status: str) -> Trace:
         reason = meta.get("reason") or ("the writer ended without closing the run" if status == "interrupted" else None)
         ended = {**meta, "status": status, "reason": reason, "duration_s": duration_of(folder, meta)}
         trace = _in_memory(folder, ended)
+        trace = Trace(trace.tables, {**trace.meta, **_seconds(trace)})
         if not held:
             return trace  # another process converts it right now
         try:

@@ -7,6 +7,7 @@ the engine core would take for a millisecond (measured; a non-blocking receive o
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -33,8 +34,8 @@ class KnobPage:
 
     def __init__(self, folder: Path | str, *, create: bool = False) -> None:
         with (Path(folder) / NAME).open("w+b" if create else "r+b") as file:
-            if create:
-                file.truncate(_SIZE)
+            if create:  # its blocks are taken here: on a full disk a write to a page that has none ends the process
+                os.posix_fallocate(file.fileno(), 0, _SIZE)
             self._page = mmap.mmap(file.fileno(), _SIZE)
         self._seen = 0
 
