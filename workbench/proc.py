@@ -57,10 +57,10 @@ def is_alive(pid: int) -> bool:
     return started(pid) is not None
 
 
-def stopped(pid: int) -> bool:
-    """Whether a process is stopped, by a signal or a debugger, and does nothing until somebody lets it go on."""
+def state(pid: int) -> str:
+    """State letter of a process, as proc(5) has it (T: stopped by a signal, t: by a debugger); empty if it is gone."""
     stat = _stat(pid)
-    return bool(stat) and stat[0] in "Tt"
+    return stat[0] if stat else ""
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:

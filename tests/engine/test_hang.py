@@ -9,18 +9,18 @@ import pytest
 
 from workbench.engine import hang
 from workbench.engine.hang import IDLE_S, STOPPED_S, Pulse
-from workbench.proc import cpu_seconds, stopped
+from workbench.proc import cpu_seconds, state
 
 
 class Machine:
     """A clock, and what the processes of session 7 do on it."""
 
     def __init__(self, monkeypatch):
-        self.now, self.cpu_s, self.still = 100.0, 0.0, set()
+        self.now, self.cpu_s, self.still = 100.0, 0.0, {}
         self.pulse = Pulse(7, lambda: self.now)
         monkeypatch.setattr(hang, "in_session", lambda leader: [7, 8] if leader == 7 else [])
         monkeypatch.setattr(hang, "cpu_seconds", lambda _pids: self.cpu_s)
-        monkeypatch.setattr(hang, "stopped", lambda pid: pid in self.still)
+        monkeypatch.setattr(hang, "state", lambda pid: self.still.get(pid, "S"))
 
     def go(self, seconds, load=0.0, done=0, owed=1, every=0.1):
         """Let time pass; what was said first, and after how many seconds."""
@@ -38,19 +38,24 @@ def machine(monkeypatch):
 
 
 def test_a_stopped_process_is_told_after_some_seconds_with_its_pid(machine):
-    machine.still = {8}
+    machine.still = {8: "T"}
     said, after = machine.go(60, load=1.0, owed=3)  # another process may spin meanwhile
     assert said == "got no step and no token for 5 s with 3 requests that wait, expected some: " + (
         "process 8 of it is stopped (SIGSTOP)"
     )
-    assert STOPPED_S <= after <= STOPPED_S + 1
+    assert STOPPED_S <= after <= STOPPED_S + 2
 
 
 def test_one_that_goes_on_within_seconds_is_not_told(machine):
-    machine.still = {8}
+    machine.still = {8: "T"}
     assert machine.go(STOPPED_S - 1)[0] is None
-    machine.still = set()
+    machine.still = {}
     assert machine.go(30, load=0.5)[0] is None
+
+
+def test_one_that_stands_in_a_debugger_is_left_to_it(machine):
+    machine.still = {8: "t"}
+    assert machine.go(1000)[0] is None
 
 
 def test_a_step_that_computes_for_an_hour_is_no_hang(machine):
@@ -66,7 +71,7 @@ def test_who_neither_answers_nor_computes_is_told_after_a_minute(machine):
 
 def test_a_burst_of_work_begins_the_minute_anew(machine):
     assert machine.go(50)[0] is None
-    assert machine.go(1, load=1.0)[0] is None
+    assert machine.go(1, load=2.0)[0] is None
     assert machine.go(50)[0] is None
     assert machine.go(30)[0]
 
@@ -104,13 +109,13 @@ def test_what_the_kernel_says_of_a_process():
             before = cpu_seconds([one.pid])
             while cpu_seconds([one.pid]) <= before:
                 pass
-            assert not stopped(one.pid)
+            assert state(one.pid) in "RS"
             os.kill(one.pid, signal.SIGSTOP)
             os.waitid(os.P_PID, one.pid, os.WSTOPPED)
-            assert stopped(one.pid)
+            assert state(one.pid) == "T"
             used = cpu_seconds([one.pid])
             assert cpu_seconds([one.pid, one.pid]) == 2 * used
         finally:
             one.kill()
     assert cpu_seconds([one.pid]) == 0.0
-    assert not stopped(one.pid)
+    assert state(one.pid) == ""

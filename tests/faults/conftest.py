@@ -144,13 +144,14 @@ def place(tmp_path, model, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", None)
 
 
-def check_books(trace, asked, *, of=None):
+def check_books(trace, asked, *, of=None, cut=False):
     """Whether what was recorded is right as far as it goes: nothing twice, nothing skipped, sums that agree.
 
     Args:
         trace: of the run.
         asked: tokens that each request asked for.
         of: requests to look at; all by default.
+        cut: the engine or the writer ended in mid-step, so that the last rows of one table may be missing.
     """
     tokens, requests, batch = trace.tokens, trace.requests.set_index("request"), trace.batch
     steps = trace.steps
@@ -161,7 +162,8 @@ def check_books(trace, asked, *, of=None):
         assert mine["client_s"].is_monotonic_increasing
         arrived, row = int(mine["n"].sum()), requests.loc[name]
         emitted = int(batch.loc[batch["request"] == name, "emitted"].sum())
-        assert arrived <= emitted <= asked, "the client cannot have what no step made"
+        assert max(arrived, emitted) <= asked
+        assert cut or arrived <= emitted, "the client cannot have what no step made"
         if row["status"] == "ok":
             assert arrived == emitted == row["output_tokens"] == asked
             first = mine["client_s"].iloc[0]

@@ -60,6 +60,8 @@ class Engine:
 
     async def run(self):
         while True:
+            if self.step + 1 == self.settings["stall_at"]:
+                await asyncio.Event().wait()
             await asyncio.sleep(self.settings["period_ms"] / 1000)
             if (change := self.page.latest()) is not None:
                 self.revision = change.revision
@@ -68,8 +70,6 @@ class Engine:
                 self.plan()
 
     def plan(self):
-        if self.step + 1 == self.settings["stall_at"]:
-            return
         self.step += 1
         if self.step == self.settings["allocate_at"]:
             allocate(self.settings["allocate_mib"])

@@ -106,7 +106,7 @@ def test_of_two_workbenches_one_is_killed_and_the_other_goes_on(place, kernel, b
     for killed in (one, two):
         trace = open_run(killed.said["run"])
         assert trace.meta["scenario"] == ("one" if killed is one else "two")
-        assert len(books(trace, 4000)) > 100
+        assert len(books(trace, 4000, cut=True)) > 100
         assert set(trace.requests["class"]) == {"chat"}, "what was planned is known of a run that was cut off"
     three = kernel("three").ready()
     assert three.end() == "ended"
@@ -152,4 +152,4 @@ def test_what_a_crash_of_workbench_and_guard_leaves(place, kernel, stand_in, boo
     assert place.nothing_left()
     trace = open_run(one.said["run"])
     assert trace.meta["status"] == "interrupted"
-    assert len(books(trace, 4000)) > 100
+    assert len(books(trace, 4000, cut=True)) > 100

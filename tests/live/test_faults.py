@@ -92,7 +92,8 @@ def books(run, asked):
     for request in trace.requests.itertuples():
         mine = tokens[tokens["request"] == request.request]
         assert mine["index"].tolist() == [0, *mine["n"].cumsum().tolist()[:-1]][: len(mine)]
-        assert mine["n"].sum() <= emitted.get(request.request, 0) <= asked
+        # The record of a step leaves while the next one computes: of an engine that died the last may be missing.
+        assert mine["n"].sum() <= emitted.get(request.request, 0) + 1 <= asked + 1
         if request.status == "ok":
             assert mine["n"].sum() == emitted[request.request] == asked
     return tokens

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 
-from workbench.proc import cpu_seconds, in_session, stopped
+from workbench.proc import cpu_seconds, in_session, state
 
 STOPPED_S = 5.0  # a process that somebody stopped for a look goes on within these
 IDLE_S = 60.0
@@ -51,11 +51,14 @@ class Pulse:
         self._silent_s += passed
         if self._silent_s < STOPPED_S:
             return None
-        pids = in_session(self._leader)
-        still = [pid for pid in pids if stopped(pid)]
+        states = {pid: state(pid) for pid in in_session(self._leader)}
+        if "t" in states.values():  # somebody looks at it with a debugger, and knows why it stands still
+            self._silent_s, self._cpu_s = 0.0, None
+            return None
+        still = [pid for pid, letter in states.items() if letter == "T"]
         if still:
             return self._said(owed, self._silent_s, f"process {still[0]} of it is stopped (SIGSTOP)")
-        return self._idle(pids, passed, owed)
+        return self._idle(list(states), passed, owed)
 
     def _idle(self, pids: list[int], passed: float, owed: int) -> str | None:
         used = cpu_seconds(pids)

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import zmq
+
 from workbench.errors import EngineStartError
 
 # A socket's path may have 107 bytes (unix(7)); the longest in there is vLLM's, which is called by a UUID.
@@ -24,18 +26,20 @@ def in_one_line(what: str, variable: str) -> Iterator[None]:
         variable: of the environment, that names the folder.
 
     Raises:
-        EngineStartError: in place of an OSError.
+        EngineStartError: in place of an error of the system.
     """
     try:
         yield
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        fix = "free some space" if full else "make it writable"
-        raise EngineStartError(
-            f"{what}: got {error.strerror or error}{where}, expected a folder that can be written; "
-            f"{fix}, or set {variable} to another one"
-        ) from None
+    except (OSError, zmq.ZMQError) as error:  # a socket that cannot be made in a folder is one of the latter
+        name = getattr(error, "filename", None)
+        where = f" ({name})" if name else ""
+        said = f"{what}: got {error.strerror or error}{where}, expected a "
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            said += "file that may be opened; close other notebooks, or raise the limit (ulimit -n)"
+        else:
+            fix = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "make it writable"
+            said += f"folder that can be written; {fix}, or set {variable} to another one"
+        raise EngineStartError(said) from None
 
 
 def socket_folder() -> Path:
