@@ -1,4 +1,4 @@
-"""The kernel's notes in CLOCK_MONOTONIC, also when somebody sets the wall clock meanwhile: on clocks of the test's own."""
+"""The kernel's notes in CLOCK_MONOTONIC, also when the wall clock is set meanwhile: on clocks of the test's own."""
 
 import pytest
 

@@ -201,7 +201,8 @@ def test_a_page_of_knobs_on_a_full_disk_is_an_error_and_not_the_end_of_the_proce
         "import errno, sys\nfrom workbench.engine.probe.knob_page import KnobPage\n"
         "with open(sys.argv[1] + '/ballast', 'wb') as file:\n"
         "    try:\n        file.write(bytes(1 << 20))\n    except OSError:\n        pass\n"
-        "try:\n    KnobPage(sys.argv[1], create=True)\nexcept OSError as error:\n    print(errno.errorcode[error.errno])\n"
+        "try:\n    KnobPage(sys.argv[1], create=True)\n"
+        "except OSError as error:\n    print(errno.errorcode[error.errno])\n"
     )
     before = namespace(f"mount -t tmpfs -o size=64k none {tmp_path}")
     done = subprocess.run(

@@ -6,7 +6,6 @@ import resource
 import time
 
 import psutil
-import pytest
 
 from workbench.store import open_run
 

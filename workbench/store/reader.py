@@ -18,7 +18,6 @@ from workbench.store.folder import duration_of, read_meta, status_of
 from workbench.store.streams import conform
 from workbench.trace import TABLES, Trace
 
-
 # The column that says when the last thing of a table happened, in seconds from the run's zero.
 _TIMES = {"tokens": "client_s", "steps": "end_s", "memory": "t_s", "client": "t_s", "server": "t_s"}
 
