@@ -156,7 +156,7 @@ def check_books(trace, asked, *, of=None, cut=False):
     tokens, requests, batch = trace.tokens, trace.requests.set_index("request"), trace.batch
     steps = trace.steps
     assert steps["step"].diff().dropna().eq(1).all(), "a step is missing"
-    for name in of or requests.index:
+    for name in requests.index if of is None else of:
         mine = tokens[tokens["request"] == name]
         assert mine["index"].tolist() == [0, *mine["n"].cumsum().tolist()[:-1]][: len(mine)]
         assert mine["client_s"].is_monotonic_increasing

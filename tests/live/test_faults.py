@@ -59,10 +59,10 @@ def up(faulty):
     return faulty.start()
 
 
-def core(bench):
-    """EngineCore's process."""
+def process_of(bench, name):
+    """A process below the API server, by the name that vLLM gives it."""
     below = psutil.Process(bench.engine.pid).children(recursive=True)
-    (process,) = [child for child in below if "EngineCore" in child.name()]
+    (process,) = [child for child in below if name in child.name()]
     return process
 
 
@@ -181,7 +181,7 @@ def test_a_thousand_requests_cancelled_at_once(up):
 
 
 def test_an_engine_core_that_is_stopped(up):
-    label, stopped = label_of(up), core(up).pid
+    label, stopped = label_of(up), process_of(up, "EngineCore").pid
     run = up.run(scenario())
     until(lambda: run.progress[0] > 20, "no tokens came")
     os.kill(stopped, signal.SIGSTOP)
@@ -199,7 +199,7 @@ def test_an_engine_core_that_is_stopped(up):
 def test_memory_that_ends_in_mid_run(up):
     """The engine that hung is replaced; this one is short of memory once a long prompt comes."""
     plays_well(up)
-    label, victim = label_of(up), core(up)
+    label, victim = label_of(up), process_of(up, "Worker")  # which computes
     run = up.run(scenario())
     until(lambda: run.progress[0] > 20, "no tokens came")
     most = victim.memory_info().vms + (4 << 20)
