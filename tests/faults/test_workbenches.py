@@ -137,7 +137,7 @@ def test_what_a_crash_of_workbench_and_guard_leaves(place, kernel, stand_in, boo
     (found,) = place.until(find_leftovers, "the leftover was not found")
     assert found.label == one.said["label"]
     assert len(found.pids) == 1
-    (seen,) = [check for check in doctor.examine(lambda _what: None, defaults=False) if "leftover" in check.name.lower()]
+    (seen,) = [check for check in doctor.examine(lambda _what: None, defaults=False) if check.name == "leftovers"]
     assert "workbench reap" in seen.fix
     bench = place.bench()
     bench.start()  # it is in nobody's way

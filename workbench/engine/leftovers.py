@@ -14,7 +14,7 @@ from typing import Any
 import platformdirs
 
 from workbench.engine.command import ENV_LABEL
-from workbench.engine.probe import knob_page
+from workbench.engine.probe import knob_page, wire
 from workbench.proc import boot_id, is_alive, is_same, labelled, pid_space, shared_memory
 
 APP = "tuning-workbench"
@@ -119,6 +119,6 @@ def _remove_folder(folder: Path) -> None:
     """Remove an engine's folder by what belongs there, so that a record which names another one does no harm."""
     with contextlib.suppress(OSError):
         for entry in folder.iterdir():
-            if entry.is_socket() or entry.name == knob_page.NAME:
+            if entry.is_socket() or entry.name in (knob_page.NAME, wire.HELLO):
                 entry.unlink()
         folder.rmdir()
