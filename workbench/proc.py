@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypedDict
 
@@ -53,6 +55,18 @@ def is_same(who: Identity) -> bool:
 def is_alive(pid: int) -> bool:
     """Whether a process runs under this pid; a zombie does not."""
     return started(pid) is not None
+
+
+def state(pid: int) -> str:
+    """State letter of a process, as proc(5) has it (T: stopped by a signal, t: by a debugger); empty if it is gone."""
+    stat = _stat(pid)
+    return stat[0] if stat else ""
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Processor time that processes have used so far, in all; one that has ended adds nothing."""
+    ticks = sum(int(stat[11]) + int(stat[12]) for pid in pids if (stat := _stat(pid)))  # utime and stime, proc(5)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int, *, zombies: bool = False) -> list[int]:

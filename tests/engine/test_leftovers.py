@@ -17,7 +17,7 @@ import pytest
 from workbench.engine import leftovers
 from workbench.engine.command import ENV_LABEL, server_environment
 from workbench.engine.leftovers import find_leftovers, new_log, reap
-from workbench.engine.probe import knob_page
+from workbench.engine.probe import knob_page, wire
 from workbench.proc import identity, is_alive, pid_space
 
 
@@ -61,6 +61,7 @@ def test_what_a_dead_guard_left_is_found_and_ended(lab, abandon):
     label = abandon("--name one", "--ignore-term --name two")
     with socket.socket(socket.AF_UNIX) as bound, contextlib.chdir(lab.root / f"wb-{label}"):
         Path(knob_page.NAME).write_bytes(b"knobs")
+        Path(wire.HELLO).write_bytes(b"hello")
         bound.bind("records.sock")  # from inside: the path of a socket may not be long
     (found,) = find_leftovers()
     assert found.label == label

@@ -369,6 +369,19 @@ def test_a_disk_that_has_room_again_gets_the_later_rows(tmp_path, monkeypatch):
     assert open_run(tmp_path / "run").memory["t_s"].unique().tolist() == [1.0, 4.0]
 
 
+def test_a_cancelled_run_of_which_rows_were_lost_says_so(tmp_path, monkeypatch):
+    writer = RunWriter(tmp_path / "run", flush_s=60)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+        writer.rows("memory", [{"t_s": 1.0}, {"t_s": 2.0}])
+        writer.flush()
+    with pytest.raises(StoreError, match="cannot write memory rows"):
+        writer.close("cancelled")
+    meta = open_run(tmp_path / "run").meta
+    assert meta["status"] == "failed"
+    assert meta["reason"].startswith("2 rows were lost: cannot write memory rows to")
+
+
 def test_a_folder_that_turns_read_only_does_not_fail_the_run(tmp_path, python, mounted):
     script = """
 import subprocess, sys

@@ -102,4 +102,9 @@ def show_run(played: RecordedRun, as_json: bool) -> None:
     rows = [{"figure": name, "value": value} for name, value in figures.items() if not isinstance(value, dict)]
     title = f"{played.meta.get('scenario')} · {origin_words(played.meta)} · {played.meta.get('status')}"
     console.out.print(console.frame_table(rows, ["figure", "value"], title))
+    failed = played.trace.requests.query("status == 'error'")
+    if len(failed):
+        first = failed.iloc[0]
+        many = f"{len(failed):,} of {figures['requests']:,} requests failed, the first {first['request']}: "
+        typer.echo(many + " ".join(str(first["error"]).split()), err=True)
     typer.echo(played.folder)

@@ -20,9 +20,46 @@ _TIMESPEC = struct.Struct("qq")
 _SPACE = socket.CMSG_SPACE(_TIMESPEC.size)
 _BUFFER = bytearray(1 << 16)
 _VIEW = memoryview(_BUFFER)
-_MOST_S = 60.0  # an older stamp says that the wall clock was set in between, not that a packet waited
+_MOST_S = 60.0  # no packet waits longer
+_STEP_S = 0.005  # the wall clock's lead over the monotonic one changes by less, unless somebody sets it
+_SLEW = 0.1  # or corrects it a little at a time: chrony's default is less (maxslewrate 83,333 ppm)
+_TOGETHER_S = 0.001  # two readings of clocks lie closer, unless we had to wait for a core in between
 
 Deliver = Callable[[float, bytes], None]
+
+
+class Clock:
+    """Turns the kernel's notes, which are of the wall clock, into CLOCK_MONOTONIC.
+
+    How old a note is holds for any clock, but not if the wall clock was set after it was made. So the two clocks are
+    compared at every packet, and notes from before the moment at which they were found apart are not used.
+    """
+
+    def __init__(self) -> None:
+        self._lead_s = 0.0  # of the wall clock over the monotonic one
+        self._looked_s, self._set_s = float("-inf"), float("-inf")
+
+    def arrival(self, noted_ns: int) -> float:
+        """CLOCK_MONOTONIC of a packet that was noted at ``noted_ns`` of the wall clock; now, if that cannot be told."""
+        now, wall_ns = _both_clocks()
+        lead_s = wall_ns * 1e-9 - now
+        if abs(lead_s - self._lead_s) > _STEP_S + _SLEW * (now - self._looked_s):
+            self._set_s = now
+        self._lead_s, self._looked_s = lead_s, now
+        at = now - (wall_ns - noted_ns) * 1e-9
+        return at if max(self._set_s, now - _MOST_S) < at <= now else now
+
+
+def _both_clocks() -> tuple[float, int]:
+    """CLOCK_MONOTONIC in seconds and the wall clock in nanoseconds, read at the same moment."""
+    for _ in range(3):
+        now, wall_ns = time.monotonic(), time.time_ns()
+        if time.monotonic() < now + _TOGETHER_S:
+            break
+    return now, wall_ns
+
+
+_CLOCK = Clock()  # one for all connections: each shows whether it was set
 
 
 class KernelReader:
@@ -75,10 +112,7 @@ class KernelReader:
             return
         if notes:
             seconds, nanoseconds = _TIMESPEC.unpack(notes[0][2])
-            # The note is of the wall clock; how old it is holds for any clock.
-            age_s = (time.time_ns() - seconds * 1_000_000_000 - nanoseconds) * 1e-9
-            if 0.0 < age_s < _MOST_S:
-                now -= age_s
+            now = _CLOCK.arrival(seconds * 1_000_000_000 + nanoseconds)
         self._deliver(now, bytes(_VIEW[:size]))
 
 

@@ -24,6 +24,7 @@ from workbench.engine.attached_prompts import Texts, completion, write_words
 from workbench.engine.attached_watch import Watch
 from workbench.engine.facts import facts_of
 from workbench.engine.protocol import Label, Progress, State
+from workbench.engine.scratch import in_one_line
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError, EnvelopeError
 from workbench.models import ModelFiles
 from workbench.redact import redact
@@ -303,7 +304,8 @@ class AttachedEngine:
         )
         self._watch = Watch(caller, metrics=found.metrics)
         tell("starting the client")
-        self._driver = DriverProcess(target=target)
+        with in_one_line("the client's socket", "TMPDIR"):
+            self._driver = DriverProcess(target=target)
 
     def _choose_prompts(self, found: Found, caller: Caller) -> Path:
         """Token ids where the model's tokenizer is here, else texts; returns the tokenizer's file."""

@@ -40,10 +40,14 @@ class Collector:
     def __init__(self, folder: Path, cache_resets: int = 0) -> None:
         self._records: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PULL)
         self._records.set(zmq.RCVHWM, 0)
-        self._records.bind(wire.endpoint(folder))
-        (folder / wire.RECORDS).chmod(0o600)  # the folder keeps others out already
-        # One that is there is in the scheduler's memory already: it must not be cut to nothing, not for a moment.
-        self._page = KnobPage(folder, create=not (folder / KNOBS).exists())
+        try:
+            self._records.bind(wire.endpoint(folder))
+            (folder / wire.RECORDS).chmod(0o600)  # the folder keeps others out already
+            # One that is there is in the scheduler's memory already: it must not be cut to nothing, not for a moment.
+            self._page = KnobPage(folder, create=not (folder / KNOBS).exists())
+        except BaseException:
+            self._records.close(0)
+            raise
         self._decoder = msgspec.msgpack.Decoder(wire.Record)
         self._lock = threading.Lock()
         self._sink: Sink | None = None

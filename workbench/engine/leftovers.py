@@ -13,7 +13,7 @@ from typing import Any
 import platformdirs
 
 from workbench.engine.command import ENV_LABEL
-from workbench.engine.probe import knob_page
+from workbench.engine.probe import knob_page, wire
 from workbench.json_file import read_json
 from workbench.proc import boot_id, is_alive, is_same, labelled, pid_space, shared_memory
 
@@ -31,13 +31,26 @@ def records_folder() -> Path:
 
 
 def new_log(label: str) -> Path:
-    """Path of a new engine's log; the oldest logs beyond the last twenty are removed."""
+    """Make an engine's log, empty; the oldest logs beyond the last twenty are removed.
+
+    Raises:
+        OSError: it cannot be made.
+    """
     folder = _state_folder() / "logs"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    by_age = sorted(folder.glob("*.log*"), key=lambda path: path.stat().st_mtime)
-    for old in by_age[: -_LOGS_KEPT + 1]:
+    for old in sorted(folder.glob("*.log*"), key=_written)[: -_LOGS_KEPT + 1]:
         old.unlink(missing_ok=True)
-    return folder / f"{label}.log"
+    log = folder / f"{label}.log"
+    log.touch(mode=0o600)
+    return log
+
+
+def _written(path: Path) -> float:
+    """When a log was written last; one that another workbench has just removed is the oldest."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,9 @@ def find_leftovers() -> list[Leftover]:
             guarded = is_same(fields["guard"])
             elsewhere = fields["guard"]["boot"] == boot_id() and fields["pid_space"] != pid_space()
             label, sockets = str(fields["label"]), Path(fields["folder"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except OSError:  # removed by its guard at this moment, or nobody may open a file any more
+            continue
+        except (ValueError, KeyError, TypeError):
             record.unlink(missing_ok=True)  # a half-written record says nothing that could be acted on
             continue
         if not guarded and not elsewhere:  # another container, whose processes we cannot see, looks after its own
@@ -104,6 +119,6 @@ def _remove_folder(folder: Path) -> None:
     """Remove an engine's folder by what belongs there, so that a record which names another one does no harm."""
     with contextlib.suppress(OSError):
         for entry in folder.iterdir():
-            if entry.is_socket() or entry.name == knob_page.NAME:
+            if entry.is_socket() or entry.name in (knob_page.NAME, wire.HELLO):
                 entry.unlink()
         folder.rmdir()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -28,10 +27,12 @@ from workbench.engine.checks import (
 from workbench.engine.collector import Collector
 from workbench.engine.dtype import fitted
 from workbench.engine.facts import facts_of, stage
+from workbench.engine.hang import Pulse
 from workbench.engine.leftovers import new_log
 from workbench.engine.probe.compat import check_version, installed_vllm
 from workbench.engine.process import EngineProcess
 from workbench.engine.protocol import Label, Progress, State
+from workbench.engine.scratch import in_one_line, socket_folder
 from workbench.engine.server import Server
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.models import ModelFiles, resolve_model
@@ -79,6 +80,8 @@ class LiveEngine:
         self._driver: DriverProcess | None = None
         self._server: Server | None = None
         self._play: Play | None = None
+        self._pulse: Pulse | None = None  # of the play that is going on
+        self._hang: str | None = None  # what was wrong when the engine was ended because it hung
         self._stopping = threading.Event()
         self._lock = threading.RLock()
         self._life = threading.RLock()  # held by a start from its first to its last moment, and by a stop
@@ -211,6 +214,7 @@ class LiveEngine:
         """
         with self._lock:
             parts, revision, knobs = self._ready("play: got a workload"), self._revision, self._knobs
+            self._pulse = Pulse(self.pid) if self.pid is not None else None
             self._play = parts.driver.play(
                 workload,
                 sink,
@@ -259,19 +263,21 @@ class LiveEngine:
         shared_key = open_key(self.config)
         if distribution:
             check_version(distribution[1])
-        self._device, self._core = installed, None
+        self._device, self._core, self._hang = installed, None, None
         self._knobs, self._revision = self.envelope.defaults, 0
         self.model = resolve_model(self.config.model, progress=tell)
         check_length(self.config, self.model)
         port = take_port(self.config.port)
-        folder = Path(tempfile.mkdtemp(prefix="wb-"))  # mkdtemp makes it 0700; the path must stay short for ipc
         label, api_key = secrets.token_hex(8), shared_key or secrets.token_urlsafe(24)
-        self.log = new_log(label)
-        try:
-            self._collector = Collector(folder)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+        with in_one_line("the engine's log", "WORKBENCH_STATE"):
+            self.log = new_log(label)
+        with in_one_line("the engine's sockets", "TMPDIR"):
+            folder = socket_folder()
+            try:
+                self._collector = Collector(folder)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
         self.argv = command.server_argv(self.config, self.model, self._device, port)
         self._opened = opened(port) if shared_key else ""
         tell(f"starting vLLM, {self._opened}" if shared_key else "starting vLLM")
@@ -283,7 +289,8 @@ class LiveEngine:
             label=label,
         )
         self._server = Server(port, api_key, self.config.model)
-        self._driver = DriverProcess(port=port, api_key=api_key, model=self.config.model)
+        with in_one_line("the client's socket", "TMPDIR"):
+            self._driver = DriverProcess(port=port, api_key=api_key, model=self.config.model)
 
     def _await_ready(self, begun: float, tell: Callable[[str], None]) -> None:
         deadline = begun + self.config.start_timeout_s
@@ -311,7 +318,11 @@ class LiveEngine:
         return EngineStartError(why or f"engine start: {failures.explain(text, code)}", failures.useful_lines(text))
 
     def death(self) -> EngineDiedError | None:
-        """The error to raise if the engine has ended, with the likely cause, else none."""
+        """The error to raise if the engine has ended or hangs, with the likely cause, else none."""
+        if self._hangs():
+            return EngineDiedError(
+                f"the engine hangs: {self._hang}; it was ended and what was measured is kept, start the engine again"
+            )
         if self._is_whole():
             return None
         process = self._process
@@ -325,6 +336,17 @@ class LiveEngine:
         return EngineDiedError(
             f"the engine died in mid-run: {cause}; what was measured is kept, start the engine again"
         )
+
+    def _hangs(self) -> bool:
+        """Whether it was found to hang in the play that is going on, or the last one; it is ended then."""
+        play, pulse, process, collector = self._play, self._pulse, self._process, self._collector
+        if self._hang is None and play and not play.done and pulse and process and collector and self._is_whole():
+            self._hang = pulse.look((collector.last_step, play.output_tokens), play.in_flight)
+            if self._hang is not None:
+                self._state = "failed"
+                # Stopped processes heed no SIGTERM: it takes some seconds, in which the requests are let go.
+                threading.Thread(target=process.stop, name="end a hung engine", daemon=True).start()
+        return self._hang is not None
 
     def _is_whole(self) -> bool:
         """Whether API server and engine core run; the server outlives a killed core by some seconds."""

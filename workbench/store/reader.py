@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.errors import StoreError
@@ -14,8 +16,11 @@ from workbench.json_file import regular
 from workbench.store import owner
 from workbench.store.compact import convert, finish, read_streams
 from workbench.store.folder import duration_of, read_meta, status_of
-from workbench.store.streams import conform
+from workbench.store.streams import SUFFIX, Batches, conform
 from workbench.trace import TABLES, Trace
+
+# The column that says when the last thing of a table happened, in seconds from the run's zero.
+_TIMES = {"tokens": "client_s", "steps": "end_s", "memory": "t_s", "client": "t_s", "server": "t_s"}
 
 
 def open_run(folder: Path | str) -> Trace:
@@ -70,12 +75,30 @@ def _in_memory(folder: Path, meta: Mapping[str, Any]) -> Trace:
     return Trace(finish(tables), {**meta, "torn": torn})
 
 
+def _seconds(folder: Path, meta: Mapping[str, Any]) -> dict[str, float]:
+    """How long a run that was cut off had gone on, by its rows: dates are of the wall clock, which may have been set.
+
+    Empty where no row says so, or where the rows are of virtual time.
+    """
+    if str(meta.get("label")).startswith("simulated"):
+        return {}
+    last = 0.0
+    for name, column in _TIMES.items():
+        path = folder / f"{name}{SUFFIX}"
+        for piece in Batches(path, TABLES[name]) if path.exists() else ():
+            end = pc.max(piece[column]).as_py()
+            if end is not None and math.isfinite(end):
+                last = max(last, float(end))
+    return {"duration_s": round(last, 3)} if last > 0 else {}
+
+
 def _recover(folder: Path, meta: Mapping[str, Any], status: str) -> Trace:
     with owner.locked(folder) as held:
         if held and (now := read_meta(folder)).get("compacted"):
             return _load(folder, now)
         reason = meta.get("reason") or ("the writer ended without closing the run" if status == "interrupted" else None)
         ended = {**meta, "status": status, "reason": reason, "duration_s": duration_of(folder, meta)}
+        ended |= _seconds(folder, meta)
         if not held:
             return _in_memory(folder, ended)  # another process converts it right now
         try:

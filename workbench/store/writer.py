@@ -197,9 +197,10 @@ class RunWriter:
         return pa.concat_tables(tables)
 
     def _end(self, status: EndStatus, reason: str | None, meta: Mapping[str, Any]) -> None:
+        refused = self.error is not None  # and not only rows that came after the end
         if self.dropped and not self.error:
             self._note(StoreError(f"run {self.folder}: {self.dropped} rows came faster than the disk took them"))
-        if self.dropped and status == "complete":
+        if self.dropped and (status == "complete" or (status == "cancelled" and refused)):
             status, reason = "failed", f"{self.dropped} rows were lost: {self.error}"
         gone = [stream.path.name for stream in self._streams.values() if not stream.path.exists()]
         if gone:  # converted or deleted by somebody who could not see us: what is there now is better than nothing

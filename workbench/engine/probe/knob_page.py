@@ -35,8 +35,8 @@ class KnobPage:
 
     def __init__(self, folder: Path | str, *, create: bool = False) -> None:
         with (Path(folder) / NAME).open("w+b" if create else "r+b") as file:
-            if create:
-                file.truncate(_SIZE)
+            if create:  # its blocks are taken here: on a full disk a write to a page that has none ends the process
+                os.posix_fallocate(file.fileno(), 0, _SIZE)
             if os.fstat(file.fileno()).st_size < _SIZE:
                 raise OSError(errno.EINVAL, f"{NAME} is shorter than {_SIZE} bytes")
             self._page = mmap.mmap(file.fileno(), _SIZE)
