@@ -30,7 +30,8 @@ class Exercise(Shown):
         self.last = OPEN
         self.hints_told = 0
         self.solved = False  # the solution was looked at
-        self._subjects, self._right = dict(subjects), None
+        self._subjects = dict(subjects)
+        self._right: Right | None = None
         self.on_change: list[Callable[[], object]] = []
 
     def hand_over(self, subjects: Mapping[str, Any]) -> None:
@@ -47,9 +48,8 @@ class Exercise(Shown):
             InputError: what it is computed from was not handed over, or does not have it.
         """
         if self._right is None:
-            self._right: Right | None = right(
-                self.asked.right, *pick(self._subjects, self.asked.of), **self.asked.options
-            )
+            asked = self.asked
+            self._right = right(asked.right, *pick(self._subjects, asked.of), **asked.options)
         return self._right
 
     @property
@@ -62,7 +62,9 @@ class Exercise(Shown):
         """Prompt, state, and what was told so far."""
         lines = [f"Exercise {self.place}: {self.asked.title}", self.asked.prompt, str(self.last)]
         lines += [f"Hint {place}: {hint}" for place, hint in enumerate(self.asked.hints[: self.hints_told], 1)]
-        if not self.solved and self.last.state != "right":
+        if self.solved:
+            lines.append(f"Solution: {self.solution_text}")
+        elif self.last.state != "right":
             lines.append(
                 f"ex{self.place}.check(...) checks, ex{self.place}.hint() helps, ex{self.place}.solution() tells"
             )

@@ -11,27 +11,13 @@ from workbench.claims.golden_range import StepCost
 from workbench.claims.long_prompt import LongPrompt
 from workbench.errors import InputError
 from workbench.learn.compare import number
-from workbench.learn.rights import Right, computed_tokens
+from workbench.learn.rights import Right, computed_tokens, figure
 from workbench.models.architecture import named
 from workbench.simulate.floors import Floor, floor_of
 from workbench.simulate.presets import device
 
 _MIB = 1 << 20
 _MS = 1e3
-
-
-def budget_for_step(run: Any, ms: float) -> Right:
-    """The largest budget whose steps take no longer than that, even at the end of the run's longest prompt."""
-    cost = metrics.prefill_cost(run.trace)
-    if cost is None:
-        raise InputError("run", "too few prefill steps", "at least four", "play one with a smaller budget")
-    longest = int(run.trace.requests["prompt_tokens"].max())
-
-    def step_ms(budget: float) -> float:
-        return _MS * (cost.fixed_s + cost.seconds(budget, max(0.0, longest - budget)))
-
-    most = _largest(step_ms, ms, longest)
-    return Right(most, f"A full step of {most:,} tokens takes {step_ms(most):,.0f} ms here.", step_ms, ms)
 
 
 def budget_for_gap(*runs: Any, ms: float) -> Right:
@@ -150,7 +136,7 @@ def broken_limit(answer: Any, **hot: Any) -> Right:
 
 def figure_of_trial(answer: Any, name: str, **hot: Any) -> Right:
     """A figure of one setting that was played."""
-    return Right(float(_trial(answer, hot).figures[name]))
+    return Right(figure(name, _trial(answer, hot)))
 
 
 def _trial(answer: Any, hot: Mapping[str, Any]) -> Any:
@@ -184,7 +170,6 @@ def _largest(cost: Callable[[float], float], allowed: float, most: int) -> int:
 LIMITS: Mapping[str, Callable[..., Right]] = {
     one.__name__: one
     for one in (
-        budget_for_step,
         budget_for_gap,
         tokens_for_memory,
         memory_of_step,

@@ -13,7 +13,7 @@ import pandas as pd
 from workbench.claims.verdict import origins
 from workbench.errors import InputError
 from workbench.learn.compare import Compared, drawn_words, number
-from workbench.learn.content import Draw, Number, Predict
+from workbench.learn.content import Draw, Predict
 from workbench.learn.curves import over_time
 from workbench.learn.rights import right
 from workbench.learn.shown import Shown
@@ -87,7 +87,9 @@ class Prediction(Shown):
             InputError: one is missing.
         """
         compared = tuple(
-            Compared(one.label, one.unit, self.numbers[one.label], _measured(one, pick(subjects, one.of)))
+            Compared(
+                one.label, one.unit, self.numbers[one.label], _known(one.right, *pick(subjects, one.of), **one.options)
+            )
             for one in self.asked.numbers
         )
         draw = self.asked.draw
@@ -168,8 +170,17 @@ class Reveal:
         from workbench.ui.static import PAGE_LOOK, show
 
         draw = self.draw
-        how = {"label": draw.label, "unit": draw.unit, "named": bool(draw.names), "log": draw.log}
-        drawing = show(guess_chart(self.rows, self.origin, PAGE_LOOK, span=(draw.low, draw.high), **how))._repr_html_()
+        chart = guess_chart(
+            self.rows,
+            self.origin,
+            PAGE_LOOK,
+            label=draw.label,
+            unit=draw.unit,
+            named=bool(draw.names),
+            span=(draw.low, draw.high),
+            log=draw.log,
+        )
+        drawing = show(chart)._repr_html_()
         said = "".join(f"<li>{escape(one)}</li>" for one in self.sentences)
         return f"<div>{drawing}<ul>{said}</ul><small>[{escape(self.origin)}]</small></div>"
 
@@ -191,7 +202,7 @@ def measured_columns(draw: Draw, subject: Any) -> tuple[float, ...]:
     """What was measured, a value a column; NaN where nothing was."""
     if draw.seconds:
         return tuple(map(float, over_time(draw.curve, subject, draw.seconds, draw.columns)))
-    return tuple(right(draw.curve, subject[name]).number if name in subject else math.nan for name in draw.names)
+    return tuple(_known(draw.curve, subject[name]) if name in subject else math.nan for name in draw.names)
 
 
 def origin(subjects: Mapping[str, Any]) -> str:
@@ -206,10 +217,10 @@ def origin(subjects: Mapping[str, Any]) -> str:
     return " and ".join(dict.fromkeys([*([origins(metas)] if metas else []), *labels])) or "origin not stated"
 
 
-def _measured(asked: Number, subjects: Sequence[Any]) -> float:
-    """The number; NaN where what was played does not have it, so that a notebook goes on."""
+def _known(name: str, *subjects: Any, **options: Any) -> float:
+    """A number; NaN where what was played does not have it, so that a notebook goes on."""
     try:
-        return right(asked.right, *subjects, **asked.options).number
+        return right(name, *subjects, **options).number
     except InputError:
         return math.nan
 

@@ -119,11 +119,12 @@ class Quiz(Shown):
         if not item.choices:
             raise InputError("question", place, "one that can be asked", item.missing)
         letters = LETTERS[: len(item.choices)]
-        at = letters.find(str(letter).strip().lower()) if str(letter).strip() else -1
-        if at < 0:
+        named = str(letter).strip().lower()
+        if len(named) != 1 or named not in letters:
             raise InputError(
                 f"answer to question {place}", letter, f"one of {', '.join(letters)}", "choose one of these"
             )
+        at = letters.index(named)
         self.given.setdefault(place - 1, at)
         choice = item.choices[at]
         for told in self.on_change:

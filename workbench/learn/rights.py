@@ -19,7 +19,6 @@ from workbench.claims.freeze import FROZEN
 from workbench.claims.long_prompt import LongPrompt
 from workbench.errors import InputError
 from workbench.learn.compare import number
-from workbench.metrics.mfu import mfu_by_kind
 from workbench.tune.figures import figures_of
 
 _MIB = 1 << 20
@@ -64,7 +63,7 @@ def right(name: str, *subjects: Any, **options: Any) -> Right:
     """
     from workbench.learn.limits import LIMITS  # here, since those stand on this module
 
-    known = RIGHTS | LIMITS
+    known = {**RIGHTS, **LIMITS}
     if name in known:
         return known[name](*subjects, **options)
     return Right(figure(name, *subjects))
@@ -111,12 +110,6 @@ def peak_activation_mib(run: Any) -> Right:
     return Right(peak / _MIB)
 
 
-def kv_percent(run: Any) -> Right:
-    """Largest share of the KV blocks in use, %."""
-    most = pc.max(run.trace.tables["steps"]["kv_use"]).as_py()
-    return Right(math.nan if most is None else 100 * most)
-
-
 def preemptions(run: Any) -> Right:
     """How often a request lost its blocks."""
     return Right(len(metrics.preemptions(run.trace)))
@@ -143,12 +136,6 @@ def computed_tokens(run: Any) -> Right:
     return Right(float(run.trace.steps["prefill_tokens"].sum()))
 
 
-def stalls(run: Any) -> Right:
-    """Gaps above the SLO."""
-    table = metrics.stalls(run.trace, run.slo)
-    return Right(len(table), f"{len(table)} gaps were longer than the SLO of {run.slo.gap_ms:,.0f} ms.")
-
-
 def stalls_of_prefill_percent(run: Any) -> Right:
     """Share of the stalls that a prefill caused, %."""
     causes = metrics.stalls(run.trace, run.slo)["cause"]
@@ -156,12 +143,6 @@ def stalls_of_prefill_percent(run: Any) -> Right:
         raise InputError("run", "no stall", "at least one", "play one under a larger budget")
     of_prefill = int((causes == "prefill").sum())
     return Right(100 * of_prefill / len(causes), f"{of_prefill} of {len(causes)} stalls have the cause prefill.")
-
-
-def mfu_percent(run: Any, kind: str = "all") -> Right:
-    """Share of the processor's peak while steps ran, %; ``kind`` is all, decode, prefill or mixed."""
-    kinds = mfu_by_kind(run.trace)["mfu"]
-    return Right(100 * float(kinds[kind]) if kind in kinds else math.nan)
 
 
 def ratio(one: Any, other: Any, name: str) -> Right:
@@ -180,6 +161,8 @@ def best_of(runs: Mapping[str, Any], name: str, most: bool = False, unit: str = 
     """Which of several runs has the least of a figure, or the most."""
     values = {label: right(name, run).number for label, run in runs.items()}
     there = {label: value for label, value in values.items() if not math.isnan(value)}
+    if not there:
+        raise InputError("runs", ", ".join(runs) or "none", f"one that has {name}", "play them")
     chosen = (max if most else min)(there, key=lambda label: there[label])
     said = ", ".join(f"{label} {number(value, unit)}" for label, value in values.items())
     return Right(chosen, f"{said}.", among=values, unit=unit)
@@ -191,14 +174,11 @@ RIGHTS: Mapping[str, Callable[..., Right]] = {
         prefill_steps,
         frozen_streams,
         peak_activation_mib,
-        kv_percent,
         preemptions,
         recomputed_percent,
         cached_percent,
         computed_tokens,
-        stalls,
         stalls_of_prefill_percent,
-        mfu_percent,
         ratio,
         share_left,
         best_of,

@@ -21,5 +21,5 @@ def widget_bundle(part: Shown) -> dict[str, Any]:
         from workbench.ui.learn.widgets import widget_of
     except ImportError:
         return {}
-    bundle, _ = widget_of(part)._repr_mimebundle_()
+    bundle, _ = widget_of(part)._repr_mimebundle_() or ({}, {})
     return {kind: data for kind, data in bundle.items() if kind not in ("text/plain", "text/html")}

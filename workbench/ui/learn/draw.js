@@ -69,7 +69,7 @@ class Plot {
       parts.push(shape("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: this.y(tick), y2: this.y(tick), class: "wb-learn-grid" }));
       parts.push(shape("text", { x: LEFT - 6, y: this.y(tick) + 4, "text-anchor": "end" }, words(tick)));
     }
-    parts.push(shape("text", { x: 4, y: TOP + 2, class: "wb-learn-unit" }, unit));
+    parts.push(shape("text", { x: 4, y: HEIGHT - BOTTOM + 16 }, unit));
     const floor = HEIGHT - BOTTOM;
     this.values.forEach((value, column) => {
       const y = this.y(value);
