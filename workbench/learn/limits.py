@@ -167,20 +167,18 @@ def _largest(cost: Callable[[float], float], allowed: float, most: int) -> int:
     return low
 
 
-LIMITS: Mapping[str, Callable[..., Right]] = {
-    one.__name__: one
-    for one in (
-        budget_for_gap,
-        tokens_for_memory,
-        memory_of_step,
-        blocks_wanted,
-        cached_with_groups,
-        saved_percent,
-        floor_s,
-        gpus_for,
-        trials_played,
-        picked,
-        broken_limit,
-        figure_of_trial,
-    )
-}
+_ALL: tuple[Callable[..., Right], ...] = (
+    budget_for_gap,
+    tokens_for_memory,
+    memory_of_step,
+    blocks_wanted,
+    cached_with_groups,
+    saved_percent,
+    floor_s,
+    gpus_for,
+    trials_played,
+    picked,
+    broken_limit,
+    figure_of_trial,
+)
+LIMITS: Mapping[str, Callable[..., Right]] = {one.__name__: one for one in _ALL}

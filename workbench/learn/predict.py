@@ -48,7 +48,7 @@ class Prediction(Shown):
         lines.append(f"({'your guess' if self.guessed else 'a guess that stands in until you make yours'})")
         return "\n".join(lines)
 
-    def draw(self, values: Sequence[float]) -> Prediction:
+    def draw(self, values: Sequence[float | str]) -> Prediction:
         """Draw the trace: one value a column; one alone is a flat line.
 
         Raises:
@@ -64,7 +64,7 @@ class Prediction(Shown):
         self.guessed = True
         return self
 
-    def say(self, place: int, value: float) -> Prediction:
+    def say(self, place: int, value: float | str) -> Prediction:
         """Guess a number, by its place in the list from 1.
 
         Raises:
@@ -95,7 +95,8 @@ class Prediction(Shown):
         draw = self.asked.draw
         (subject,) = pick(subjects, (draw.of,))
         measured = measured_columns(draw, subject)
-        places = list(draw.names) or [f"{draw.seconds / draw.columns * at:.3g} s" for at in range(len(measured))]  # type: ignore[operator]
+        width = (draw.seconds or 0.0) / draw.columns
+        places = list(draw.names) or [f"{width * at:.3g} s" for at in range(len(measured))]
         self.revealed = Reveal(
             draw, tuple(self.drawn), measured, tuple(places), compared, self.guessed, origin(subjects)
         )
@@ -217,7 +218,7 @@ def origin(subjects: Mapping[str, Any]) -> str:
     return " and ".join(dict.fromkeys([*([origins(metas)] if metas else []), *labels])) or "origin not stated"
 
 
-def _known(name: str, *subjects: Any, **options: Any) -> float:
+def _known(name: str, /, *subjects: Any, **options: Any) -> float:
     """A number; NaN where what was played does not have it, so that a notebook goes on."""
     try:
         return right(name, *subjects, **options).number

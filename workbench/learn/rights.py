@@ -50,7 +50,7 @@ class Right:
         return math.nan if isinstance(self.value, str) else float(self.value)
 
 
-def right(name: str, *subjects: Any, **options: Any) -> Right:
+def right(name: str, /, *subjects: Any, **options: Any) -> Right:
     """Compute a right answer.
 
     Args:
@@ -168,19 +168,17 @@ def best_of(runs: Mapping[str, Any], name: str, most: bool = False, unit: str = 
     return Right(chosen, f"{said}.", among=values, unit=unit)
 
 
-RIGHTS: Mapping[str, Callable[..., Right]] = {
-    one.__name__: one
-    for one in (
-        prefill_steps,
-        frozen_streams,
-        peak_activation_mib,
-        preemptions,
-        recomputed_percent,
-        cached_percent,
-        computed_tokens,
-        stalls_of_prefill_percent,
-        ratio,
-        share_left,
-        best_of,
-    )
-}
+_ALL: tuple[Callable[..., Right], ...] = (
+    prefill_steps,
+    frozen_streams,
+    peak_activation_mib,
+    preemptions,
+    recomputed_percent,
+    cached_percent,
+    computed_tokens,
+    stalls_of_prefill_percent,
+    ratio,
+    share_left,
+    best_of,
+)
+RIGHTS: Mapping[str, Callable[..., Right]] = {one.__name__: one for one in _ALL}

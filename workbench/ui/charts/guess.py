@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 import pandas as pd
 
@@ -44,7 +46,7 @@ def guess_chart(
         data = data[data["value"] > 0]
     low, high = _span(data["value"], span, log)
     scale = alt.Scale(type="log", domain=[low, high], nice=False) if log else alt.Scale(domain=[low, high], nice=False)
-    ticks = {"values": powers((low, high)), "format": ",~f"} if log else {"tickCount": 4}
+    ticks: dict[str, Any] = {"values": powers((low, high)), "format": ",~f"} if log else {"tickCount": 4}
     y = alt.Y("value:Q", scale=scale, axis=y_axis(f"{unit} (log)" if log else unit, **ticks))
     series = list(_SERIES.values())
     colour = alt.Color(

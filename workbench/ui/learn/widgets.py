@@ -99,7 +99,7 @@ class PredictionWidget(PartWidget):
         if message.get("kind") == "draw" and isinstance(message.get("values"), list):
             part.draw(message["values"])
         elif message.get("kind") == "say" and isinstance(message.get("place"), int):
-            part.say(message["place"], message.get("value"))  # type: ignore[arg-type]
+            part.say(message["place"], str(message.get("value")))
 
 
 class ExerciseWidget(PartWidget):
@@ -150,7 +150,11 @@ class QuizWidget(PartWidget):
 def widget_of(part: Shown) -> PartWidget:
     """The widget of a part, made at the first call."""
     if part.widget is None:
-        kinds = {Prediction: PredictionWidget, Exercise: ExerciseWidget, Quiz: QuizWidget}
+        kinds: dict[type[Shown], type[PartWidget]] = {
+            Prediction: PredictionWidget,
+            Exercise: ExerciseWidget,
+            Quiz: QuizWidget,
+        }
         part.widget = next(make for kind, make in kinds.items() if isinstance(part, kind))(part)
     made: PartWidget = part.widget
     return made
