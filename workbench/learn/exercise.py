@@ -114,7 +114,8 @@ class Exercise(Shown):
             return OPEN
         try:
             if asked.kind == "run":
-                return check_run(answer, *pick(self._subjects, asked.of), asked.conditions, what)
+                (against,) = pick(self._subjects, asked.of)
+                return check_run(answer, against, asked.conditions, what)
             if asked.kind == "pick":
                 return check_pick(answer, self.true, what)
             given = as_number(answer, what)
