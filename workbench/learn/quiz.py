@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,10 +37,13 @@ class Item:
 def item_of(question: Question, subjects: Mapping[str, Any]) -> Item:
     """A question with its choices; those that are numbers are computed from what was played, and sorted.
 
+    Written choices are in an order that has nothing to do with that of the file, where the right one mostly is first.
     Wrong choices are multiples of the right one. Two that read the same are one, and whole numbers stay whole.
     """
     if question.number is None:
-        return Item(question.prompt, question.choices)
+        return Item(
+            question.prompt, tuple(sorted(question.choices, key=lambda one: _shuffled(question.prompt + one.text)))
+        )
     source = question.number
     try:
         true = right(source.right, *pick(subjects, source.of), **source.options)
@@ -56,6 +60,11 @@ def item_of(question: Question, subjects: Mapping[str, Any]) -> Item:
         shown.setdefault(number(wrong, question.unit), (wrong, False))
     ordered = sorted(shown.items(), key=lambda one: one[1][0])
     return Item(question.prompt, tuple(Choice(text=text, right=yes, why=why) for text, (_, yes) in ordered))
+
+
+def _shuffled(text: str) -> bytes:
+    """A key that sorts texts by chance, and the same on every machine."""
+    return hashlib.sha256(text.encode()).digest()
 
 
 class Quiz(Shown):
