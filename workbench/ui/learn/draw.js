@@ -167,7 +167,8 @@ export default {
       const over = shown.measured.length > 0;
       put(prompt, shown.prompt);
       const guess = shown.guessed ? "Your guess." : "No guess yet: this one stands in.";
-      put(how, over ? "Bars: expected. Line: measured." : `${guess} Drag across the chart, or use the arrow keys.`);
+      const what = `${shown.draw.label}, ${shown.draw.unit}.`;
+      put(how, over ? `${what} Bars: expected. Line: measured.` : `${what} ${guess} Drag across the chart, or use the arrow keys.`);
       plot.take(shown);
       entries.forEach((entry, at) => {
         if (entry !== document.activeElement) entry.value = shown.numbers[at].value;
