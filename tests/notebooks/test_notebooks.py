@@ -22,7 +22,7 @@ VERDICTS = {
 }
 # Where the numbers of a notebook come from: what stands on each of its charts.
 ORIGINS = dict.fromkeys(("07_hardware_you_lack", "08_tune"), "simulated · roofline, uncalibrated")
-_DRAWS = re.compile(r"(?<!import )\b\w+_(chart|scatter)\(")
+_DRAWS = re.compile(r"(?<!import )\b\w+_(chart|scatter)\(|\.reveal\(")
 _VERDICT = re.compile(r"(C\d+) (holds in part|holds|does not hold here): .*\d.* \[.+\]")
 
 

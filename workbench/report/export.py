@@ -25,8 +25,12 @@ _OFFLINE = f"""
 {{%- block jupyter_widgets -%}}{{%- endblock jupyter_widgets -%}}
 {{%- block html_head_js_mathjax -%}}{{%- endblock html_head_js_mathjax -%}}
 {{%- block html_head_js_mermaidjs -%}}{{%- endblock html_head_js_mermaidjs -%}}
-{{%- block data_widget_view -%}}
+{{%- block data_widget_view scoped -%}}
+{{%- if "text/html" in output.data -%}}
+<div class="jp-RenderedHTMLCommon jp-OutputArea-output">{{{{ output.data["text/html"] }}}}</div>
+{{%- else -%}}
 <div class="jp-RenderedText jp-OutputArea-output"><em>Controls that live in a notebook with a kernel.</em></div>
+{{%- endif -%}}
 {{%- endblock data_widget_view -%}}
 """
 

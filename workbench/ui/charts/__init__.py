@@ -13,6 +13,7 @@
     policy_chart    gaps and waits of several policies on one scale; policy_table has the figures
     slo_chart       what a study reached by budget and chunk cap; study_chart has it trial by trial, front_chart TTFT
                     against gap against throughput, importance_chart what mattered
+    guess_chart     what somebody expected, and what was measured
     plan_chart      capacity over budget and chunk cap; capacity_chart has policies, plan_table the figures
 
 All take a :class:`Look` for size, theme and shared axes, and say on themselves where their numbers come from. Each of
@@ -24,6 +25,7 @@ from workbench.ui.charts.band import band_chart
 from workbench.ui.charts.crossover import crossover_chart
 from workbench.ui.charts.data import decimate, long_prefills, run_span
 from workbench.ui.charts.gaps import gap_chart, gap_domain
+from workbench.ui.charts.guess import guess_chart
 from workbench.ui.charts.history import history_chart
 from workbench.ui.charts.largest_step import largest_step_chart
 from workbench.ui.charts.memory import memory_chart
@@ -57,6 +59,7 @@ __all__ = [
     "front_chart",
     "gap_chart",
     "gap_domain",
+    "guess_chart",
     "history_chart",
     "importance_chart",
     "largest_step_chart",
