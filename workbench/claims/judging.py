@@ -149,7 +149,7 @@ def c13(evidence: Evidence) -> Judged:
     """Every step of every run that mixes prefill and decodes."""
     runs = [run for run in evidence.runs if _judges(lambda one: claims.step_order(one), run)]
     busiest = sorted(runs, key=lambda run: len(metrics.preemptions(run.trace)), reverse=True)
-    return Judged(claims.step_order(*runs), {"steps": one for one in busiest[:1]})
+    return Judged(claims.step_order(*runs), dict(zip(["steps"], busiest, strict=False)))
 
 
 def c14(evidence: Evidence) -> Judged:

@@ -16,13 +16,15 @@ from workbench.claims.evidence import Evidence, Source
 from workbench.claims.gather import Tell
 from workbench.claims.judging import Judged
 from workbench.claims.table import CLAIMS, Claim
-from workbench.claims.verdict import Verdict
+from workbench.claims.verdict import OUTCOME_COLOUR, Verdict
 from workbench.engine.probe.compat import installed_vllm
 from workbench.errors import InputError, WorkbenchError
 
 NOT_JUDGED = "not judged"
 _SOURCES: tuple[Source, ...] = get_args(Source)
 _NEEDS_VLLM = ("live", "simulated")
+_CELL = '<td style="text-align:left;vertical-align:top">{}</td>'
+COLOUR: Mapping[str, str] = {**OUTCOME_COLOUR, NOT_JUDGED: "#999999"}
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,13 @@ class Sheet:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        head = "".join(f'<th style="text-align:left">{name}</th>' for name in ("claim", *self.table.columns))
         rows = "".join(_html(row) for row in self.rows)
         trouble = "".join(f"<div>{escape(line)}</div>" for line in self.trouble)
-        return f'<div style="max-width:110ch">{rows}{trouble}<p><strong>{escape(self.summary)}</strong></p></div>'
+        return (
+            f'<table style="max-width:120ch"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{trouble}'
+            f"<p><strong>{escape(self.summary)}</strong></p>"
+        )
 
 
 def check_claims(
@@ -215,10 +221,15 @@ def _row(claim: Claim, found: Sequence[Evidence], interrupted: bool = False) -> 
 
 
 def _html(row: Row) -> str:
-    if row.verdict:
-        return row.verdict._repr_html_()
-    return (
-        '<div style="border-left:4px dashed #999999;padding:4px 12px">'
-        f"<div>{escape(row.claim.id)}: “{escape(row.claim.text)}”</div>"
-        f"<div><strong>– {NOT_JUDGED}:</strong> {escape(row.why_not)}</div></div>"
+    notes = "".join(
+        f'<div style="opacity:.8;font-size:.9em"><em>{escape(heading)}:</em> {escape(text)}</div>'
+        for heading, text in (row.verdict.notes if row.verdict else ())
     )
+    cells = (
+        f"<strong>{row.claim.id}</strong>",
+        escape(row.claim.text),
+        f'<strong style="border-left:4px solid {COLOUR[row.word]};padding-left:6px">{escape(row.word)}</strong>',
+        escape(row.numbers) + notes,
+        f"<small>{escape(row.origin)}</small>",
+    )
+    return f"<tr>{''.join(_CELL.format(cell) for cell in cells)}</tr>"

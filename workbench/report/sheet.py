@@ -17,7 +17,7 @@ from workbench.claims.sheet import NOT_JUDGED, Row, Sheet
 from workbench.errors import RunNotFoundError
 from workbench.machine import machine_facts
 from workbench.report.html import place, style, template
-from workbench.report.sheet_charts import picture
+from workbench.report.sheet_charts import claim_chart
 from workbench.report.svg import static_svg
 from workbench.report.verify import outside
 
@@ -107,7 +107,7 @@ def is_sheet(path: Path | str) -> bool:
 
 
 def _drawn(row: Row) -> str:
-    chart = picture(row)
+    chart = claim_chart(row)
     if chart is None:
         return ""
     spec: dict[str, Any] = chart.to_dict()
@@ -117,7 +117,7 @@ def _drawn(row: Row) -> str:
 
 def _plain(row: Row) -> dict[str, Any]:
     said = {"claim": row.claim.id, "says": row.claim.text, "verdict": row.word, "numbers": row.numbers}
-    notes = {heading: text for heading, text in row.verdict.notes} if row.verdict else {}
+    notes = dict(row.verdict.notes) if row.verdict else {}
     return said | {"from": row.origin or NOT_JUDGED, "source": row.source, "notes": notes}
 
 

@@ -28,7 +28,7 @@ _DOCUMENT = 65_536  # tokens of the prompt of C16
 _FIGURES = ("gap P99, ms", "64K TTFT best, s", "MFU")
 
 
-def picture(row: Row, look: Look = LOOK) -> Any:
+def claim_chart(row: Row, look: Look = LOOK) -> Any:
     """An Altair chart for a claim; none where there is nothing to see, as of a command line.
 
     Args:
