@@ -6,12 +6,13 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	&& { echo "$$python"; break; }; done)
 ENGINE := $(if $(filter 1,$(CUDA)),--cuda,$(if $(filter 0,$(CUDA)),--cpu))
 
-.PHONY: help setup demo test lint lab dashboard bench bench-name pins clean
+.PHONY: help setup demo test lint lab dashboard room bench bench-name pins clean
 
 help:
 	@echo 'make demo              build .venv if needed, play the main scenario on a real engine, write a report'
 	@echo 'make lab               JupyterLab on notebooks/'
 	@echo 'make dashboard         the quickstart without its code, as a page for a class (Voilà)'
+	@echo 'make room              one engine for a room: viewers look, the teacher drives (Voilà)'
 	@echo 'make test              all tests          (ARGS="-k store" goes to pytest)'
 	@echo 'make lint              ruff and mypy'
 	@echo 'make bench NAME=probe  one of benchmarks/, as JSON'
@@ -55,6 +56,9 @@ lab: setup
 
 dashboard: setup
 	$(BIN)/voila notebooks/00_quickstart.ipynb --Voila.ip=127.0.0.1 $(ARGS)
+
+room: setup
+	@$(BIN)/workbench room $(ARGS)
 
 bench: bench-name setup
 	@$(BIN)/python -m benchmarks.$(NAME) $(ARGS)

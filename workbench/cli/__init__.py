@@ -94,6 +94,11 @@ VERBS = {
         "report_verbs",
         "Execute a notebook without a browser, and export it with its charts; without --html or --pdf as a notebook.",
     ),
+    "room": (
+        "room",
+        "room_verb",
+        "Show one engine to a room: pages that only look at its runs, and a teacher's page that drives it.",
+    ),
     "calibrate": (
         "simulator",
         "simulator_verbs",
