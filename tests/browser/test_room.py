@@ -38,7 +38,11 @@ class Playback(threading.Thread):
 
     def run(self):
         rows = sorted(
-            ((row[column], name, row) for name, column in _TIMES.items() for row in self.trace.tables[name].to_pylist()),
+            (
+                (row[column], name, row)
+                for name, column in _TIMES.items()
+                for row in self.trace.tables[name].to_pylist()
+            ),
             key=lambda one: one[0],
         )
         parts = {}
@@ -103,7 +107,9 @@ def test_two_viewers_see_one_engine_and_only_the_teacher_can_drive(room, browser
         pages.append(page)
     for page in pages:
         page.wait_for_selector(".wb-room .wb-board canvas", timeout=120_000)
-        page.wait_for_function("() => document.querySelector('.wb-state')?.textContent.includes('budget 256')", timeout=60_000)
+        page.wait_for_function(
+            "() => document.querySelector('.wb-state')?.textContent.includes('budget 256')", timeout=60_000
+        )
         page.wait_for_function("() => document.querySelector('.wb-state')?.textContent.includes('playing room')")
         assert page.locator(".wb-left").count() == 0, "no form"
         assert page.get_by_role("button", name="Start engine").count() == 0
@@ -119,6 +125,8 @@ def test_two_viewers_see_one_engine_and_only_the_teacher_can_drive(room, browser
     screenshot(teacher, "teacher")
     feed.over.set()
     feed.join(30)
-    pages[1].wait_for_function("() => document.querySelector('.wb-state')?.textContent.startsWith('ended')", timeout=30_000)
+    pages[1].wait_for_function(
+        "() => document.querySelector('.wb-state')?.textContent.startsWith('ended')", timeout=30_000
+    )
     assert complaints == []
     context.close()

@@ -64,7 +64,10 @@ def test_a_name_is_no_address(started):
     assert "--host: got 'classroom'" in err
 
 
-@pytest.mark.parametrize(("host", "is_so"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("10.0.0.3", False)])
+@pytest.mark.parametrize(
+    ("host", "is_so"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("10.0.0.3", False)],
+)
 def test_what_is_loopback(host, is_so):
     assert verb.is_loopback(host) is is_so
 

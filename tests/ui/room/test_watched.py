@@ -29,7 +29,9 @@ def begin(root, name, slo_ms=150.0):
     folder = root / name
     folder.mkdir(mode=0o700)
     writer = RunWriter(folder, {"label": "live CPU", "scenario": "mine", "slo": {"gap_ms": slo_ms, "ttft_ms": 1000}})
-    writer.rows("requests", [{"request": "chat-0", "class": "chat", "priority": 1, "prompt_tokens": 8, "planned_s": 0.0}])
+    writer.rows(
+        "requests", [{"request": "chat-0", "class": "chat", "priority": 1, "prompt_tokens": 8, "planned_s": 0.0}]
+    )
     writer.rows("knobs", [{"revision": 3, "t_s": 0.0, "budget": 64, "chunk": 0, "policy": "chunked"}])
     writer.flush()
     return writer, folder
@@ -48,7 +50,9 @@ def test_a_finished_run_is_there_at_once():
     assert len(rows_of(run, "tokens")) == len(trace.tokens)
     assert {one.class_name for one in run.workload.requests} == {"chat", "long"}
     assert run.revision["budget"] == 256
-    assert run.elapsed_s == pytest.approx(max(trace.steps["end_s"].max(), trace.tokens["client_s"].max(), trace.memory["t_s"].max()))
+    assert run.elapsed_s == pytest.approx(
+        max(trace.steps["end_s"].max(), trace.tokens["client_s"].max(), trace.memory["t_s"].max())
+    )
     assert run.origin.startswith("recorded, live CPU")
 
 
