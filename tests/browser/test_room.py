@@ -1,4 +1,4 @@
-"""One engine for a room: `workbench room` in Chromium, two viewers and a teacher, a recorded run played again as a feed."""
+"""One engine for a room: `workbench room` in Chromium, two viewers and a teacher; the feed is a recorded run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests of the documents read them with blocks.py, which lies beside them; all simulated engines share one child."""
+"""Tests of the documents read them with blocks.py, which lies here; all simulated engines share one child."""
 
 import sys
 from pathlib import Path

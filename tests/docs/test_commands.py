@@ -6,6 +6,7 @@ class of tests (tests/live/test_readme.py) has the same lines of the README on t
 
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
 import signal
@@ -65,6 +66,13 @@ def why_not(args):
 
 
 # Each once, in the order of the pages; a translation has the same lines.
+def options(verb):
+    """All options of a verb."""
+    module, typers, _ = cli.VERBS[verb]
+    group = typer.main.get_group(getattr(importlib.import_module(f"workbench.cli.{module}"), typers))
+    return group.commands[verb].params
+
+
 RUN = list({tuple(one.args): one for one in reversed(VERBS) if why_not(one.args) is None}.values())[::-1]
 
 
@@ -92,7 +100,7 @@ def test_what_running_text_mentions_is_a_verb_with_these_flags(command):
     verb = args[0]
     assert verb in cli.VERBS
     if len(args) > 1:
-        known = {flag for one in _options(verb) for flag in one.opts + one.secondary_opts}
+        known = {flag for one in options(verb) for flag in one.opts + one.secondary_opts}
         assert {word.split("=")[0] for word in args[1:] if word.startswith("--")} <= known
 
 

@@ -6,6 +6,7 @@ import ast
 import importlib
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 from blocks import ROOT, blocks, documents
@@ -67,7 +68,7 @@ def names(tmp_path_factory, shared_simulator):
     """What blocks take for given: a workbench whose engine runs (simulated), and a run. One for each page."""
     root = tmp_path_factory.mktemp("python")
     shutil.copytree(ROOT / "data" / "runs" / "thrash-chunked", root / "data" / "runs" / "thrash-chunked")
-    before = os.getcwd()
+    before = Path.cwd()
     os.chdir(root)
     bench = Workbench.of(
         load_scenario("policies"), engine="simulated", model="qwen2.5-7b", gpu="L40S", count=1, runs=root / "runs"

@@ -171,7 +171,7 @@ def _verify(path: Path, made: Sequence[ReportRun], as_json: bool) -> None:
 
 
 def _is_sheet(path: Path) -> bool:
-    from workbench.report.sheet import is_sheet
+    from workbench.report.verify import is_sheet
 
     return path.is_file() and is_sheet(path)
 

@@ -20,7 +20,7 @@ room_verb = typer.Typer()
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "notebooks" / "instructor.ipynb"
 SETTINGS = ROOT / "tools" / "jupyter"
-TOKEN, KEY = "WORKBENCH_ROOM_TOKEN", "WORKBENCH_ROOM_KEY"  # noqa: S105  names, read by tools/jupyter/voila.py
+TOKEN, KEY = "WORKBENCH_ROOM_TOKEN", "WORKBENCH_ROOM_KEY"  # read by tools/jupyter/voila.py and by the page
 
 
 @room_verb.command()

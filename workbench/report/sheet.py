@@ -17,7 +17,7 @@ from workbench.claims.sheet import NOT_JUDGED, Row, Sheet
 from workbench.errors import RunNotFoundError
 from workbench.machine import machine_facts
 from workbench.report.html import place, style, template
-from workbench.report.sheet_charts import claim_chart
+from workbench.report.sheet_charts import PICTURES, claim_chart
 from workbench.report.svg import static_svg
 from workbench.report.verify import outside
 
@@ -100,17 +100,10 @@ def verify_sheet(path: Path | str) -> list[str]:
     return problems
 
 
-def is_sheet(path: Path | str) -> bool:
-    """Whether a file is a verdict sheet, and not a report of runs."""
-    with Path(path).open(encoding="utf-8", errors="replace") as file:
-        return 'content="workbench claims' in file.read(4096)
-
-
 def _drawn(row: Row) -> str:
-    chart = claim_chart(row)
-    if chart is None:
+    if row.verdict is None or row.claim.id not in PICTURES:
         return ""
-    spec: dict[str, Any] = chart.to_dict()
+    spec: dict[str, Any] = claim_chart(row).to_dict()
     spec.pop("$schema", None)  # an address
     return static_svg(spec, row.claim.id)
 

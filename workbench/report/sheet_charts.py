@@ -21,6 +21,7 @@ from workbench.ui.charts import (
     policy_chart,
     step_chart,
 )
+from workbench.ui.charts.theme import message_chart
 from workbench.ui.charts.trade import trade_chart
 
 LOOK = Look(theme="page", width=860, height=190, zoom=False, limit=700)
@@ -29,19 +30,20 @@ _FIGURES = ("gap P99, ms", "64K TTFT best, s", "MFU")
 
 
 def claim_chart(row: Row, look: Look = LOOK) -> Any:
-    """An Altair chart for a claim; none where there is nothing to see, as of a command line.
+    """An Altair chart for a claim; where there is nothing to draw, it says so.
 
     Args:
         row: of the sheet.
         look: theme and width.
     """
-    draw = _DRAW.get(row.claim.id)
-    if draw is None or row.judged is None:
-        return None
-    try:
-        return draw(row, look)
-    except (WorkbenchError, KeyError, StopIteration):  # the verdict stands without its picture
-        return None
+    draw = PICTURES.get(row.claim.id)
+    why = row.word if row.judged is None else "a command line has no picture"
+    if draw is not None and row.judged is not None:
+        try:
+            return draw(row, look)
+        except (WorkbenchError, KeyError) as error:  # the verdict stands without its picture
+            why = str(error)
+    return message_chart(look, name=row.claim.id, subtitle=row.origin, message=why)
 
 
 def _one(chart: Callable[..., Any]) -> Callable[[Row, Look], Any]:
@@ -83,7 +85,7 @@ def _policies(row: Row, look: Look) -> Any:
     return policy_chart({name: run.trace for name, run in runs.items()}, _runs(row)[0].slo, look)
 
 
-_DRAW: Mapping[str, Callable[[Row, Look], Any]] = {
+PICTURES: Mapping[str, Callable[[Row, Look], Any]] = {
     "C1": _gaps,
     "C2": _one(step_chart),
     "C3": _trade,

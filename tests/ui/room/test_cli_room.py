@@ -40,7 +40,7 @@ def test_on_loopback_there_is_no_token_but_a_key(started, tmp_path):
 
 
 def test_elsewhere_it_needs_a_token_and_says_what_it_opens(started):
-    code, [(words, env)], out, _ = started("--host", "0.0.0.0", "--port", "9000")
+    code, [(_, env)], out, _ = started("--host", "0.0.0.0", "--port", "9000")
     assert code == 0
     assert len(env[verb.TOKEN]) >= 16
     viewers, teacher, warning = out.splitlines()

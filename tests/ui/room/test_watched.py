@@ -57,7 +57,7 @@ def test_a_finished_run_is_there_at_once():
 
 
 def test_rows_come_as_they_are_written_and_each_once(root):
-    writer, folder = begin(root, "20260101-000000-000-a")
+    writer, _ = begin(root, "20260101-000000-000-a")
     bench = Watched(root)
     run = bench.current_run
     assert (run.scenario, run.slo.gap_ms, run.done) == ("mine", 150.0, False)

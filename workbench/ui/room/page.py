@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs
@@ -23,6 +24,7 @@ KEY = "WORKBENCH_ROOM_KEY"  # the teacher's; `workbench room` makes it
 ZOOM = 1.35  # so that the last row can read it
 _STYLE = f"<style>.wb-room .wb-board {{ zoom: {ZOOM}; }}</style>"
 _NAMES = {"max_running": "running cap"}
+_WORDS = 5  # revision, budget, chunk, running cap and policy; the others are on the charts' rules
 
 
 class Room(widgets.Box):
@@ -70,15 +72,15 @@ class Room(widgets.Box):
             self.close()
 
 
-def knob_words(knobs: dict[str, Any] | Any) -> str:
-    """Knobs as one line: "revision 3 · budget 64 · chunk off · ..."; those that are off and are not told are left out."""
-    known = [name for name in Knobs.model_fields if knobs.get(name) not in (None, False)]
+def knob_words(knobs: Mapping[str, Any]) -> str:
+    """Knobs as one line: "revision 3 · budget 64 · chunk off · ..."."""
     words = [f"revision {knobs['revision']}"] if "revision" in knobs else []
-    for name in known:
-        value = knobs[name]
-        shown = "off" if name == "chunk" and value == 0 else f"{value:,}" if isinstance(value, int) else str(value)
-        words.append(f"{_NAMES.get(name, name)} {shown}")
-    return " · ".join(words[:6]) or "knobs not known"
+    for name in Knobs.model_fields:
+        value = knobs.get(name)
+        if value is not None and not isinstance(value, bool):
+            shown = "off" if name == "chunk" and value == 0 else f"{value:,}" if isinstance(value, int) else str(value)
+            words.append(f"{_NAMES.get(name, name)} {shown}")
+    return " · ".join(words[:_WORDS]) or "knobs not known"
 
 
 def room_page(query: str | None = None) -> Any:

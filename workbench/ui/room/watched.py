@@ -1,4 +1,4 @@
-"""The newest run of a folder, read from disk while another process records it. Nothing is written and nothing started."""
+"""The newest run of a folder, read while another process records it. Nothing is written and nothing started."""
 
 from __future__ import annotations
 
