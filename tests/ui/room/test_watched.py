@@ -32,7 +32,7 @@ def begin(root, name, slo_ms=150.0):
     writer.rows(
         "requests", [{"request": "chat-0", "class": "chat", "priority": 1, "prompt_tokens": 8, "planned_s": 0.0}]
     )
-    writer.rows("knobs", [{"revision": 3, "t_s": 0.0, "budget": 64, "chunk": 0, "policy": "chunked"}])
+    writer.rows("knobs", [{"revision": 3, "sent_s": 0.0, "budget": 64, "chunk": 0, "policy": "chunked"}])
     writer.flush()
     return writer, folder
 

@@ -118,7 +118,8 @@ class WatchedRun:
         if name == "requests":
             self._classes |= {row["request"]: row["class"] for row in fresh if row.get("class")}
         if name == "knobs":
-            self.revision = {**self.revision, **fresh[-1]}
+            for row in fresh:
+                self.revision = {**self.revision, **row}
         times = [row[column] for row in fresh for column in _CLOCKS.get(name, ()) if row.get(column) is not None]
         if times and max(times) > self._last_s:
             self._last_s, self._seen = max(times), time.monotonic()
