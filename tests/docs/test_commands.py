@@ -17,6 +17,7 @@ import typer
 from blocks import ROOT, commands, documents, in_text
 
 from workbench import cli
+from workbench.planning.mixes import mix_names
 from workbench.workload.scenario import scenario_names
 
 COMMANDS = list(dict.fromkeys(one for page in documents() for one in commands(page)))
@@ -91,7 +92,7 @@ def parse(args):
 def test_the_parser_takes_it(command):
     asked = parse(command.args).params.get("scenario")
     if isinstance(asked, str):
-        assert asked in scenario_names()
+        assert asked in {*scenario_names(), *mix_names()}
 
 
 @pytest.mark.parametrize("command", [one for one in MENTIONED if one.program == "workbench"], ids=str)

@@ -24,7 +24,7 @@ from workbench.simulate.host import Simulator
 from workbench.store import handed_over
 from workbench.workload.scenario import load_scenario
 
-Tell = Callable[[str, str], object]  # a stage, and what of it comes next
+Tell = Callable[[str, str], None]  # a stage, and what of it comes next
 SCENARIOS = ("claims_prompt", "claims_pool", "claims_prefix")
 ARTICLE = "articles_c14"
 RECORDED = Path("data/runs")

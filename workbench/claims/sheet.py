@@ -24,7 +24,7 @@ NOT_JUDGED = "not judged"
 _SOURCES: tuple[Source, ...] = get_args(Source)
 _NEEDS_VLLM = ("live", "simulated")
 _CELL = '<td style="text-align:left;vertical-align:top">{}</td>'
-COLOUR: Mapping[str, str] = {**OUTCOME_COLOUR, NOT_JUDGED: "#999999"}
+COLOUR: Mapping[str, str] = {**{str(word): colour for word, colour in OUTCOME_COLOUR.items()}, NOT_JUDGED: "#999999"}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from workbench import console
 from workbench.cli.options import JsonFlag, StartUp, start_up_fields
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from workbench.claims.evidence import Source
     from workbench.claims.gather import Tell
     from workbench.claims.sheet import Sheet
@@ -41,7 +43,7 @@ def claims(
     asked: list[tuple[Source, bool]] = [("live", live), ("recorded", recorded), ("simulated", simulated)]
     sources = [source for source, wanted in asked if wanted] or None
     with console.bars() as progress:
-        tasks: dict[str, console.TaskID] = {}
+        tasks: dict[str, TaskID] = {}
 
         def tell(stage: str, what: str) -> None:
             if stage not in tasks:
