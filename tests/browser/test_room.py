@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "data" / "runs" / "chat_and_long-budget-256"
 _PACE = 2.0  # as fast again as it was
 _TIMES = {"steps": "end_s", "tokens": "client_s", "memory": "t_s"}
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 class Playback(threading.Thread):
@@ -103,7 +103,7 @@ def test_two_viewers_see_one_engine_and_only_the_teacher_can_drive(room, browser
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda asked: None if "127.0.0.1" in asked.url or asked.url.startswith(("data:", "blob:"))
                 else complaints.append(asked.url))  # fmt: skip
-        page.goto(address + "/" + query)
+        page.goto(address + "/" + query, timeout=120_000)
         pages.append(page)
     for page in pages:
         page.wait_for_selector(".wb-room .wb-board canvas", timeout=120_000)
@@ -119,7 +119,7 @@ def test_two_viewers_see_one_engine_and_only_the_teacher_can_drive(room, browser
     children = [" ".join(one.cmdline()) for one in psutil.Process(process.pid).children(recursive=True)]
     assert not [line for line in children if "vllm" in line], "a viewer starts no engine"
     teacher = context.new_page()
-    teacher.goto(address + "/?teacher=the-teachers")
+    teacher.goto(address + "/?teacher=the-teachers", timeout=120_000)
     teacher.wait_for_selector(".wb-left", timeout=120_000)
     assert teacher.get_by_role("button", name="Start engine").count() == 1
     screenshot(teacher, "teacher")

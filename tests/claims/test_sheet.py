@@ -57,13 +57,13 @@ def test_the_table_says_what_the_verdicts_say(recorded):
     assert list(table.index) == [claim.id for claim in CLAIMS]
     assert list(table["verdict"]).count(NOT_JUDGED) == sum(row.verdict is None for row in recorded.rows)
     assert table.loc["C10", "numbers"] == recorded["C10"].numbers
-    assert recorded.summary.endswith(f"{list(table['verdict']).count(NOT_JUDGED)} {NOT_JUDGED}")
+    assert recorded.summary.endswith(f"{NOT_JUDGED}: {list(table['verdict']).count(NOT_JUDGED)}")
 
 
 def test_without_anything_nothing_is_judged():
     empty = judge([])
     assert {row.word for row in empty.rows} == {NOT_JUDGED}
-    assert empty.summary == "16 not judged"
+    assert empty.summary == "not judged: 16"
     assert "C16 not judged: needs" in str(empty)
 
 
@@ -120,7 +120,7 @@ def test_an_engine_that_dies_leaves_its_runs_and_a_line(monkeypatch, make):
 def test_without_vllm_it_takes_recorded_runs_and_refuses_others(monkeypatch):
     monkeypatch.setattr(sheet, "installed_vllm", lambda: None)
     monkeypatch.setattr(gather, "recorded", lambda root: [Evidence("recorded")])
-    assert check_claims().summary == "16 not judged"
+    assert check_claims().summary == "not judged: 16"
     with pytest.raises(InputError, match="make setup"):
         check_claims(["simulated"])
 

@@ -204,7 +204,7 @@ def _chunked(evidence: Evidence, whole: Measured) -> list[tuple[Measured, LongPr
 
 def _asked(evidence: Evidence) -> Any:
     if evidence.asked is None:
-        raise InputError("vLLM", "not asked", "what it resolves two command lines to", "install it: make setup")
+        raise InputError("vLLM", "not asked", "what it resolves two command lines to", "live and simulated ask it")
     return evidence.asked
 
 

@@ -85,7 +85,7 @@ class Sheet:
         """How many claims hold, and how many were not judged."""
         count = Counter(row.word for row in self.rows)
         words = (*(word for word in ("holds", "holds in part", "does not hold here") if count[word]), NOT_JUDGED)
-        return ", ".join(f"{count[word]} {word}" for word in words)
+        return " · ".join(f"{word}: {count[word]}" for word in words)
 
     @property
     def table(self) -> pd.DataFrame:
