@@ -55,7 +55,7 @@ class Playback(threading.Thread):
             self.writer.rows(name, [{key: value for key, value in row.items() if key != "engine_s"}])
             if name == "steps":
                 self.writer.rows("batch", parts.get(row["step"], []))
-        self.over.wait(120)
+        self.over.wait()  # a run that goes on until the test has seen it
         self.writer.close("complete")
 
 
@@ -110,7 +110,9 @@ def test_two_viewers_see_one_engine_and_only_the_teacher_can_drive(room, browser
         page.wait_for_function(
             "() => document.querySelector('.wb-state')?.textContent.includes('budget 256')", timeout=60_000
         )
-        page.wait_for_function("() => document.querySelector('.wb-state')?.textContent.includes('playing room')")
+        page.wait_for_function(
+            "() => document.querySelector('.wb-state')?.textContent.includes('playing room')", timeout=60_000
+        )
         assert page.locator(".wb-left").count() == 0, "no form"
         assert page.get_by_role("button", name="Start engine").count() == 0
         assert page.get_by_role("button", name="Run load").count() == 0

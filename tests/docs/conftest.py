@@ -23,5 +23,6 @@ def one_simulator():
 def shared_simulator(one_simulator):
     """Every simulated engine takes that one."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("workbench.simulate.host._START_S", 900.0)  # its one start, on a machine that tests share
         patch.setattr("workbench.simulate.engine.Simulator", lambda: one_simulator)
         yield one_simulator
