@@ -33,7 +33,7 @@ def room(
     _expect_installed()
     root = (default_root() if runs is None else runs).resolve()
     prepare_root(root)
-    token = "" if is_loopback(host) else os.environ.get(TOKEN) or secrets.token_urlsafe(16)
+    token = os.environ.get(TOKEN) or ("" if is_loopback(host) else secrets.token_urlsafe(16))
     key = os.environ.get(KEY) or secrets.token_urlsafe(16)
     for line in says(host, port, root, token, key):
         typer.echo(line)

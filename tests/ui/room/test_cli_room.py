@@ -1,6 +1,13 @@
 """`workbench room`: loopback without a token, anything else with one, and no secret on a command line."""
 
 import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -75,3 +82,36 @@ def test_what_is_loopback(host, is_so):
 def test_nonsense_is_refused():
     with pytest.raises(InputError):
         verb.is_loopback("")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A real server with a token; gives its address."""
+    tmp_path = tmp_path_factory.mktemp("served")
+    pytest.importorskip("voila", reason="no Voilà in this environment")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    places = ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR")
+    env = os.environ | {name: str(tmp_path / name) for name in places} | {verb.TOKEN: "t0ken", verb.KEY: "k3y"}
+    command = [sys.executable, "-m", "workbench.cli", "room", f"--port={port}", "--runs", str(tmp_path / "runs")]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)
+    until = time.monotonic() + 300
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        assert time.monotonic() < until, "it does not answer"
+        time.sleep(0.2)
+    yield f"http://127.0.0.1:{port}/"
+    os.killpg(process.pid, signal.SIGTERM)
+    process.wait(60)
+
+
+@pytest.mark.parametrize("path", ["", "?token=guessed", "?teacher=k3y", "api/kernels", "voila/render/instructor.ipynb"])
+def test_the_server_shows_nothing_without_the_token(served, path):
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(served + path, timeout=120)
+    assert refused.value.code in (401, 403, 404)
