@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "data" / "runs" / "chat_and_long-budget-256"
 _PACE = 2.0  # as fast again as it was
 _TIMES = {"steps": "end_s", "tokens": "client_s", "memory": "t_s"}
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 
 
 class Playback(threading.Thread):
@@ -72,7 +72,7 @@ def room(tmp_path):
     command = [sys.executable, "-m", "workbench.cli", "room", f"--port={port}", "--runs", str(tmp_path / "runs")]
     process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log, start_new_session=True)
     address = f"http://127.0.0.1:{port}"
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while True:
         try:
             urllib.request.urlopen(f"{address}/voila/static/", timeout=5)
