@@ -6,12 +6,13 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	&& { echo "$$python"; break; }; done)
 ENGINE := $(if $(filter 1,$(CUDA)),--cuda,$(if $(filter 0,$(CUDA)),--cpu))
 
-.PHONY: help setup demo test lint audit lab dashboard bench bench-name pins clean
+.PHONY: help setup demo test lint audit lab dashboard room bench bench-name pins clean
 
 help:
 	@echo 'make demo              build .venv if needed, play the main scenario on a real engine, write a report'
 	@echo 'make lab               JupyterLab on notebooks/'
 	@echo 'make dashboard         the quickstart without its code, as a page for a class (Voilà)'
+	@echo 'make room              one engine for a room: viewers look, the teacher drives (Voilà)'
 	@echo 'make test              all tests          (ARGS="-k store" goes to pytest)'
 	@echo 'make lint              ruff, mypy and the audit'
 	@echo 'make audit             pins against known advisories, without a network (SECURITY.md)'
@@ -61,6 +62,9 @@ lab: setup
 
 dashboard: setup
 	@$(BIN)/python tools/dashboard.py $(if $(HOST),--host "$(HOST)") $(ARGS)
+
+room: setup
+	@$(BIN)/workbench room $(ARGS)
 
 bench: bench-name setup
 	@$(BIN)/python -m benchmarks.$(NAME) $(ARGS)

@@ -58,6 +58,20 @@ def plays(what: str = "simulation") -> Iterator[Told]:
 
 
 @contextmanager
+def stages() -> Iterator[Callable[[str, str], None]]:
+    """Gives what to tell of work in stages, such as the claims sheet's: a stage, and what of it comes next."""
+    with tqdm(total=None, desc="start", bar_format="{desc} {elapsed}{postfix}", file=sys.stdout, mininterval=1) as bar:
+
+        def told(stage: str, what: str) -> None:
+            bar.set_description(stage, refresh=False)
+            bar.set_postfix_str(what, refresh=False)
+            bar.update()
+
+        yield told
+        bar.set_postfix_str("done")
+
+
+@contextmanager
 def tuning() -> Iterator[Callable[[Now], None]]:
     """Gives what to tell of a study, as :class:`workbench.tune.tune.Tune` does: its stages one after the other."""
     with tqdm(total=None, desc="study", unit=" plays", file=sys.stdout, mininterval=_CALM_S) as bar:

@@ -1,4 +1,4 @@
-"""Settings of `make dashboard` (Voilà reads this file as `voila.py` on JUPYTER_CONFIG_PATH)."""
+"""Settings of `make dashboard` and `workbench room` (Voilà reads this file as `voila.py` on JUPYTER_CONFIG_PATH)."""
 
 import os
 
@@ -16,3 +16,7 @@ os.environ.setdefault("WORKBENCH_LEAVE_AFTER_S", "180")
 c.MappingKernelManager.cull_idle_timeout = 300
 c.MappingKernelManager.cull_interval = 60
 c.MappingKernelManager.cull_connected = True  # half a connection stays when the other half is gone
+# `workbench room --host` beyond loopback: no page and no kernel without it. From the environment, where no list of
+# processes shows it.
+if os.environ.get("WORKBENCH_ROOM_TOKEN"):
+    c.Voila.token = os.environ["WORKBENCH_ROOM_TOKEN"]

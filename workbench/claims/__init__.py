@@ -21,6 +21,11 @@ article_rows.py       C14's table: the article's rows, a simulation and the phys
 eight_h100s.py        C14: three policies on 8 x H100
 cached_prefix.py      C15: the longest cached prefix first
 oom_rate.py           C16: the OOM rate with and without chunks
+evidence.py           what one source gave: runs, what vLLM said, simulations
+judging.py            finds the runs that fit each claim
+table.py              the claims, with what each needs
+gather.py             gets the evidence: one live engine, a simulated one, or recorded runs
+sheet.py              all of them at once
 resolved.py           asks the installed vLLM what it makes of a command line
 """
 

@@ -14,7 +14,7 @@ from workbench.trace import Trace
 Outcome = Literal["holds", "holds in part", "does not hold here"]
 _SIGN: dict[Outcome, str] = {"holds": "✔", "holds in part": "◐", "does not hold here": "✘"}
 # Okabe-Ito, as on the charts: no meaning by colour alone, the sign and the words say it too.
-_COLOUR: dict[Outcome, str] = {"holds": "#009e73", "holds in part": "#e69f00", "does not hold here": "#d55e00"}
+OUTCOME_COLOUR: dict[Outcome, str] = {"holds": "#009e73", "holds in part": "#e69f00", "does not hold here": "#d55e00"}
 
 
 class Measured(Protocol):
@@ -73,7 +73,7 @@ class Verdict:
     def _repr_html_(self) -> str:
         notes = "".join(f"<div><em>{escape(heading)}:</em> {escape(text)}</div>" for heading, text in self.notes)
         return (
-            f'<div style="border-left:4px solid {_COLOUR[self.outcome]};padding:4px 12px;max-width:100ch">'
+            f'<div style="border-left:4px solid {OUTCOME_COLOUR[self.outcome]};padding:4px 12px;max-width:100ch">'
             f"<div>{escape(self.claim)}: “{escape(self.text)}”</div>"
             f"<div><strong>{_SIGN[self.outcome]} {escape(self.outcome)}:</strong> {escape(self.sentence)} "
             f"<small>[{escape(self.origin)}]</small></div>"

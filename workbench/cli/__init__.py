@@ -42,6 +42,11 @@ VERBS = {
         "compare_verb",
         "Compare two settings: A/B/A/B on one engine by chance, the same workload in each pair, with intervals.",
     ),
+    "claims": (
+        "claims",
+        "claims_verb",
+        "Judge what articles claim (C1 to C16): a verdict each, with its numbers and where they are from.",
+    ),
     "runs": ("house", "house", "List, show and delete recorded runs."),
     "doctor": (
         "house",
@@ -88,6 +93,11 @@ VERBS = {
         "report",
         "report_verbs",
         "Execute a notebook without a browser, and export it with its charts; without --html or --pdf as a notebook.",
+    ),
+    "room": (
+        "room",
+        "room_verb",
+        "Show one engine to a room: pages that only look at its runs, and a teacher's page that drives it.",
     ),
     "calibrate": (
         "simulator",

@@ -38,7 +38,7 @@ def report(
     """Write one HTML file about recorded runs that needs no network; two runs are compared, with intervals."""
     recorded = [_opened(run, root) for run in runs or ()]
     if verify is not None:
-        _verify(verify, _labelled(recorded), as_json)
+        (_verify_sheet if _is_sheet(verify) else _verify)(verify, _labelled(recorded), as_json)
         return
     if not recorded:
         raise InputError("RUN", "none", "at least one run folder or id", "see `workbench runs list`")
@@ -166,6 +166,28 @@ def _verify(path: Path, made: Sequence[ReportRun], as_json: bool) -> None:
         typer.echo(f"sound: {found['charts']} charts, {found['runs']} runs, no address outside{against}")
     if problems and not as_json:
         raise StoreError(f"report {path}: {len(problems)} faults: {'; '.join(problems[:5])}; write it again")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _is_sheet(path: Path) -> bool:
+    from workbench.report.verify import is_sheet
+
+    return path.is_file() and is_sheet(path)
+
+
+def _verify_sheet(path: Path, made: Sequence[ReportRun], as_json: bool) -> None:
+    from workbench.report.sheet import verify_sheet
+
+    if made:
+        raise InputError("RUN", made[0].label, "no run beside a verdict sheet", "leave the runs out")
+    problems = verify_sheet(path)
+    if as_json:
+        typer.echo(json.dumps({"sheet": str(path), "problems": problems}, indent=2))
+    elif not problems:
+        typer.echo("sound: a verdict sheet, no script and no address outside")
+    if problems and not as_json:
+        raise StoreError(f"sheet {path}: {len(problems)} faults: {'; '.join(problems[:5])}; write it again")
     if problems:
         raise typer.Exit(1)
 

@@ -18,6 +18,8 @@ environment.py  hardware, versions, command, without secrets
 definitions.py  the terms on the page
 html.py         write_report: all of it in one file
 verify.py       verify_report: reopen the file and check it
+sheet.py        the claims' verdict sheet as a page, and its check
+sheet_charts.py a picture for each claim
 pdf.py          the file as PDF, through Chromium
 notebook.py     a notebook executed with parameters
 export.py       and as a page without a network

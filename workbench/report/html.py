@@ -105,7 +105,7 @@ def write_report(
     checked, check_note = self_check(runs)
     first = runs[0].trace.meta
     shown = environment if environment is not None else {k: v for k, v in first.items() if k not in _STORE_KEYS}
-    page = _template().render(
+    page = template("report.html.j2").render(
         title=title,
         question=question,
         origins=list(dict.fromkeys(origin(run.trace) for run in runs)),
@@ -132,11 +132,11 @@ def write_report(
         left_out=_left_out(runs, data),
         manifest=manifest,
         specs=specs,
-        style=Markup(_style()),  # noqa: S704  # ours, not a person's
+        style=Markup(style()),  # noqa: S704  # ours, not a person's
         script=Markup(script),  # noqa: S704
         policy=_policy(script),
     )
-    return _place(path, page)
+    return place(path, page, verify_report)
 
 
 def _check(runs: Sequence[ReportRun], rows: Sequence[Mapping[str, Any]] | None) -> None:
@@ -150,8 +150,17 @@ def _check(runs: Sequence[ReportRun], rows: Sequence[Mapping[str, Any]] | None) 
         raise ConfigError("rows of a report", len(rows), f"{len(runs)}, one for each run", "pass a row for each run")
 
 
-def _place(path: Path, page: str) -> Path:
-    """Write beside the target, verify, then put it in place in one go."""
+def place(path: Path, page: str, check: Callable[[Path], Sequence[str]]) -> Path:
+    """Write beside the target, check it, then put it in place in one go.
+
+    Args:
+        path: of the file.
+        page: its text.
+        check: says what is wrong with the page, one line each.
+
+    Raises:
+        StoreError: the file cannot be written, or does not pass.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -159,7 +168,7 @@ def _place(path: Path, page: str) -> Path:
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as out:
                 out.write(page)
-            problems = verify_report(draft)
+            problems = check(draft)
             if problems:
                 raise StoreError(
                     f"report {path}: got {problems[0]!r}, expected a self-contained page; report this fault"
@@ -212,7 +221,8 @@ def _script() -> str:
     return str(vl_convert.javascript_bundle(own, vl_version=VEGA_LITE))
 
 
-def _style() -> str:
+def style() -> str:
+    """The pages' CSS, with the charts' colours in both themes."""
     own = files("workbench.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     light, dark = css_variables(LIGHT), css_variables(DARK)
     return (
@@ -231,7 +241,8 @@ def _policy(script: str) -> str:
 
 
 @cache
-def _template() -> Any:
+def template(name: str) -> Any:
+    """A page's template; what is put in is escaped."""
     pages = Environment(
         loader=PackageLoader("workbench.report"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -241,4 +252,4 @@ def _template() -> Any:
     )
     pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
     pages.globals["zip"] = zip
-    return pages.get_template("report.html.j2")
+    return pages.get_template(name)

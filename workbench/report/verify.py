@@ -34,6 +34,7 @@ _FETCHING = {
     "manifest",
 }
 _CSS_URL = re.compile(r"url\(\s*['\"]?([^'\")]*)|@import\s+['\"]?([^'\";]*)", re.I)
+_HEAD = 4096  # characters in which a page says what it is
 FORMAT = 2  # of the data inside
 _GAP_ROUNDING = 0.0006  # ms; the data inside is rounded to a microsecond
 _MIB_ROUNDING = 0.0006
@@ -100,6 +101,12 @@ def outside(text: str) -> list[str]:
     links = ("<a href> points outside",)
     scripts = [f"{len(page.scripts)} scripts in the page, expected none"] if page.scripts else []
     return [problem for problem in page.problems if not problem.startswith(links)] + scripts
+
+
+def is_sheet(path: Path | str) -> bool:
+    """Whether a file is a verdict sheet (see :mod:`workbench.report.sheet`), and not a report of runs."""
+    with Path(path).open(encoding="utf-8", errors="replace") as file:
+        return 'content="workbench claims' in file.read(_HEAD)
 
 
 class _Page(HTMLParser):

@@ -1,0 +1,42 @@
+"""`workbench claims` on the command line, from recorded runs."""
+
+import json
+
+import pytest
+
+from workbench import cli
+
+
+@pytest.fixture
+def workbench(monkeypatch, capsys):
+    def call(*args):
+        monkeypatch.setattr("sys.argv", ["workbench", *map(str, args)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        captured = capsys.readouterr()
+        return left.value.code, captured.out, captured.err
+
+    return call
+
+
+def test_recorded_runs_as_json(workbench):
+    code, out, _ = workbench("claims", "--recorded", "--json")
+    said = json.loads(out)
+    assert code == 0
+    assert [row["claim"] for row in said["rows"]] == [f"C{n}" for n in range(1, 17)]
+    assert said["rows"][9]["numbers"].startswith("11 preemptions")
+    assert said["trouble"] == []
+
+
+def test_a_line_for_each_claim(workbench):
+    code, out, _ = workbench("claims", "--recorded")
+    assert code == 0
+    assert "C10 holds in part" in out
+    assert "C14 not judged" in out
+
+
+def test_a_folder_without_runs_is_one_line(workbench, tmp_path):
+    code, out, err = workbench("claims", "--recorded", "--runs", tmp_path)
+    assert code == 2
+    assert out == ""
+    assert "expected a folder with recorded runs" in err
