@@ -9,6 +9,7 @@ from workbench.attached_config import AttachedConfig
 from workbench.config import EngineConfig
 from workbench.engine.dtype import fitted
 from workbench.errors import InputError
+from workbench.i18n import marked
 from workbench.models import list_presets
 from workbench.presets import presets
 from workbench.simulate.hardware_setup import set_up
@@ -31,7 +32,7 @@ _OFFERED: Mapping[str, tuple[int, ...]] = {
 }
 
 
-LIVE, SIMULATED, ATTACHED = "live", "simulated", "attached"
+LIVE, SIMULATED, ATTACHED = marked("live"), marked("simulated"), marked("attached")
 _SERVER = ("url", "api_key_env", "chat", "insecure", "ca", "tokenizer", "probe")
 _OF_ANY = ("model", "max_model_len", "start_timeout_s")  # fields that say something about an attached server, too
 _URL = "http://127.0.0.1:8000/v1"
@@ -75,7 +76,7 @@ class StartUpForm:
         self._callbacks: list[Callable[[], None]] = []
         self._disabled = False
         more = [one for name, one in self.controls.items() if name not in ("model", *FIRST)]
-        hint = "Every other field of the engine's start"
+        hint = marked("Every other field of the engine's start")
         self.parts: tuple[Part, ...] = (
             self.controls["model"],
             self.preset,
@@ -208,7 +209,7 @@ class StartUpForm:
             shown = fitted(self._config, "cpu")  # as that of a running engine is
             name = next((name for name, config in self._known.items() if fitted(config, "cpu") == shown), _OWN)
         self.preset.show(name)
-        self.preset.hint = presets()[name].description if name != _OWN else "Fields that are no preset."
+        self.preset.hint = presets()[name].description if name != _OWN else marked("Fields that are no preset.")
 
     def _look_up(self, config: SimulatedConfig) -> None:
         """Whether the hardware can be, and what a step of the budget needs of its memory."""
@@ -219,4 +220,4 @@ class StartUpForm:
 
 
 def _title(name: str) -> str:
-    return presets()[name].title if name != _OWN else "own fields"
+    return presets()[name].title if name != _OWN else marked("own fields")
