@@ -274,16 +274,19 @@ class Workbench(Plays):
         Workbench._latest = weakref.ref(self)
         return Panel(self, lang).follow()
 
-    def tuner(self) -> Tuner:
+    def tuner(self, *, lang: str | None = None) -> Tuner:
         """The tuner as a widget: finds a setting for this engine under a latency promise, and what proves it.
 
         Its trials are runs of this workbench: a panel beside it shows each of them as it is played. Showing another
         tuner closes it and stops its study.
+
+        Args:
+            lang: as for :meth:`panel`.
         """
         from workbench.ui.tuner import Tuner  # here, since only notebooks have widgets
 
         Workbench._latest = weakref.ref(self)
-        return Tuner(self, runs=self._root)
+        return Tuner(self, runs=self._root, lang=lang)
 
     def _some_run(self, what: str) -> Run:
         if self._run is None:

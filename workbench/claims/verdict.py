@@ -73,11 +73,12 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         notes = "".join(
-            f"<div><em>{escape(translate(heading))}:</em> {escape(text)}</div>" for heading, text in self.notes
+            f"<div><em>{escape(translate(heading))}:</em> {escape(translate(text))}</div>"
+            for heading, text in self.notes
         )
         return (
             f'<div style="border-left:4px solid {_COLOUR[self.outcome]};padding:4px 12px;max-width:100ch">'
-            f"<div>{escape(self.claim)}: “{escape(self.text)}”</div>"
+            f"<div>{escape(self.claim)}: “{escape(translate(self.text))}”</div>"
             f"<div><strong>{_SIGN[self.outcome]} {escape(translate(self.outcome))}:</strong> {escape(self.sentence)} "
             f"<small>[{escape(self.origin)}]</small></div>"
             f'<div style="opacity:.8;font-size:.9em">{notes}</div></div>'

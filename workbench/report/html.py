@@ -36,6 +36,7 @@ from workbench.report.verdicts import verdicts
 from workbench.report.verify import FORMAT, verify_report
 from workbench.store.folder import plain
 from workbench.ui.charts import DARK, LIGHT, css_variables, origin
+from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.theme import VEGA_LITE
 
 MOST_BYTES = 3_000_000  # of a report: what people can send each other
@@ -260,5 +261,5 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
-    pages.globals |= {"zip": zip, "translate": translate}
+    pages.globals |= {"zip": zip, "translate": translate, "in_pieces": in_pieces}
     return pages.get_template("report.html.j2")

@@ -67,10 +67,14 @@ def intervals(compared: Compared | None, labels: Sequence[str]) -> Intervals | N
         return None
     rows = [_row(row) for row in compared.table.reset_index().to_dict("records")]
     return Intervals(
-        f"{compared.verdict.words[:1].upper()}{compared.verdict.words[1:]}.",
+        _sentence(compared.verdict.words),
         as_texts(_columns(labels), rows, several=False),
-        tuple(f"{concern[:1].upper()}{concern[1:]}." for concern in compared.concerns),
+        tuple(_sentence(translate(concern)) for concern in compared.concerns),
     )
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + translate(".")
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class Panel(widgets.Box):
         self.policy_form, self.buttons = PolicyForm(), Buttons()
         self._memory = StepMemory(bench)
         self.window = choice("window", "window", "How much of the past the charts show.", _WINDOWS, self.board.window_s,
-                             text=lambda seconds: _WINDOWS.get(seconds, f"{seconds:g} s"))  # fmt: skip
+                             text=lambda seconds: translate(_WINDOWS.get(seconds, f"{seconds:g} s")))  # fmt: skip
         self._hand = HandOver(bench, lambda: self.load_form.values, lambda text: self.board.copy(text))
         self._feed = Feed(bench, self.board, self._log.tell, self._state, self._refresh)
         self.start_form.set(bench.config.model_dump())

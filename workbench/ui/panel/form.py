@@ -96,8 +96,6 @@ def _translated(tree: dict[str, Any]) -> dict[str, Any]:
     if spoken() == "en":
         return tree
     told = tree | {name: translate(tree[name]) for name in _TEXTS if isinstance(tree.get(name), str)}
-    if "options" in tree:
-        told["options"] = [translate(text) for text in tree["options"]]
     return told | ({"parts": [_translated(part) for part in tree["parts"]]} if "parts" in tree else {})
 
 

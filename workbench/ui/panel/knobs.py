@@ -203,7 +203,9 @@ def _running(envelope: Envelope) -> list[int]:
 
 def _or_word(word: str) -> Callable[[Any], str]:
     """How a number reads of which 0 means something else."""
-    return lambda value: f"{value:,.6g}" if isinstance(value, float) and value else f"{value:,}" if value else word
+    return lambda value: (
+        f"{value:,.6g}" if isinstance(value, float) and value else f"{value:,}" if value else translate(word)
+    )
 
 
 def _share(value: float) -> str:

@@ -166,7 +166,7 @@ class LoadForm:
             return f"{rate:g}"
         if self._own_rate:
             return translate("{rate:g} (own)", rate=self._own_rate)
-        return marked("not open-loop")
+        return translate("not open-loop")
 
     def _tell(self) -> None:
         for callback in self._callbacks:

@@ -9,7 +9,7 @@ from workbench.attached_config import AttachedConfig
 from workbench.config import EngineConfig
 from workbench.engine.dtype import fitted
 from workbench.errors import InputError
-from workbench.i18n import marked
+from workbench.i18n import marked, translate
 from workbench.models import list_presets
 from workbench.presets import presets
 from workbench.simulate.hardware_setup import set_up
@@ -65,7 +65,7 @@ class StartUpForm:
         self.engine = choice(
             "engine", "engine",
             "live: vLLM computes here. simulated: its scheduler runs in virtual time. attached: a server runs already.",
-            (LIVE, SIMULATED, ATTACHED), LIVE,
+            (LIVE, SIMULATED, ATTACHED), LIVE, text=translate,
         )  # fmt: skip
         self.hardware: dict[str, Control] = {
             "gpu": suggesting(SimulatedConfig, "gpu", _GPUS),
@@ -220,4 +220,4 @@ class StartUpForm:
 
 
 def _title(name: str) -> str:
-    return presets()[name].title if name != _OWN else marked("own fields")
+    return presets()[name].title if name != _OWN else translate("own fields")
