@@ -95,7 +95,10 @@ def _legend(look: Look) -> alt.Legend:
         return alt.Legend(title=None)
     place = "indexof(pluck(data('slots'), 'kind'), datum.value)"
     free = f"indexof({list(SLOTS)}, datum.value) >= 0 && {place} < 0"
-    words = f"datum.value == '{REST}' ? '{translate(_REST_LIVE)}' : {free} ? '' : datum.value"
+    other = "datum.value"
+    if translate(DECODE) != DECODE:
+        other = f"datum.value == '{DECODE}' ? '{translate(DECODE)}' : {other}"
+    words = f"datum.value == '{REST}' ? '{translate(_REST_LIVE)}' : {free} ? '' : {other}"
     return alt.Legend(
         title=None,
         labelExpr=f"{place} >= 0 ? data('slots')[{place}].name : {words}",

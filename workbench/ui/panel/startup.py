@@ -15,6 +15,7 @@ from workbench.presets import presets
 from workbench.simulate.hardware_setup import set_up
 from workbench.simulated_config import SimulatedConfig, engine_config
 from workbench.startable import hindrance
+from workbench.ui.charts.origin import in_pieces
 from workbench.ui.panel.controls import Control
 from workbench.ui.panel.fields import choice, control, powers_of_two, suggesting
 from workbench.ui.panel.parts import Drawer, Part, Text
@@ -216,7 +217,7 @@ class StartUpForm:
         setup = set_up(config)
         if setup.memory is not None:
             budget = config.max_num_batched_tokens
-            self._memory.text = f"{setup.label}: {setup.memory.beside(budget, budget, config.max_model_len)}"
+            self._memory.text = f"{in_pieces(setup.label)}: {setup.memory.beside(budget, budget, config.max_model_len)}"
 
 
 def _title(name: str) -> str:
