@@ -139,11 +139,13 @@ def _values() -> Iterator[tuple[str, str]]:
     from workbench.metrics import CAUSES
     from workbench.metrics.mfu import KINDS
     from workbench.metrics.phases import PHASES
+    from workbench.simulate.memory import Origin
 
     for words, where in (
         (CAUSES, "metrics/stalls"),
         (KINDS, "metrics/mfu"),
         (PHASES, "metrics/phases"),
+        (get_args(Origin), "simulate/memory"),
         (get_args(Outcome), "claims/verdict"),
         (("live CPU", "live GPU", "simulated", "attached", "recorded", "uncalibrated", "roofline"), "origin"),
         (("complete", "cancelled", "failed", "interrupted"), "store/folder"),
