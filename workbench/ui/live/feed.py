@@ -92,13 +92,13 @@ class Feed:
                 self._guarded(self._on_look)
 
     def _guarded(self, do: Callable[[], None]) -> None:
-        try:
-            with speaking(self._lang):
+        with speaking(self._lang):
+            try:
                 do()
-        except Exception as error:  # noqa: BLE001  nobody would see it
-            if repr(error) != self._failed:  # once, not ten times a second
-                self._failed = repr(error)
-                self._on_error(error)
+            except Exception as error:  # noqa: BLE001  nobody would see it
+                if repr(error) != self._failed:  # once, not ten times a second
+                    self._failed = repr(error)
+                    self._on_error(error)
 
     def _tick(self) -> None:
         run = self._bench.current_run

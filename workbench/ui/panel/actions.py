@@ -65,11 +65,11 @@ class Actions:
         """The same callable for a widget's callback, where an exception would be shown to nobody."""
 
         def call(*args: Any, **kwargs: Any) -> None:
-            try:
-                with speaking(self._lang):
+            with speaking(self._lang):
+                try:
                     do(*args, **kwargs)
-            except Exception as error:  # noqa: BLE001
-                self._on_error(error)
+                except Exception as error:  # noqa: BLE001
+                    self._on_error(error)
 
         return call
 
@@ -77,10 +77,7 @@ class Actions:
         told = self.guarded(self._on_change)
         told()
         try:
-            with speaking(self._lang):
-                do()
-        except Exception as error:  # noqa: BLE001
-            self._on_error(error)
+            self.guarded(do)()
         finally:
             with self._lock:
                 del self._going[name]
