@@ -6,7 +6,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	&& { echo "$$python"; break; }; done)
 ENGINE := $(if $(filter 1,$(CUDA)),--cuda,$(if $(filter 0,$(CUDA)),--cpu))
 
-.PHONY: help setup demo test lint audit lab dashboard room bench bench-name pins clean
+.PHONY: help setup demo test lint audit lab dashboard room bench bench-name pins messages clean
 
 help:
 	@echo 'make demo              build .venv if needed, play the main scenario on a real engine, write a report'
@@ -19,6 +19,7 @@ help:
 	@echo 'make bench NAME=probe  one of benchmarks/, as JSON'
 	@echo 'make setup             build .venv alone  (CUDA=1 for NVIDIA, CUDA=0 back; PYTHON=/path/to/python3.12)'
 	@echo 'make pins              write requirements/cuda.txt and environment.yml from requirements/cpu.txt'
+	@echo 'make messages          write the catalogue of workbench/locale from the texts in the code'
 	@echo 'make clean             remove .venv and caches; runs/ stays'
 
 setup:
@@ -75,6 +76,9 @@ bench-name:
 
 pins: setup
 	@$(BIN)/python tools/pins.py
+
+messages: setup
+	@$(BIN)/python tools/messages.py
 
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

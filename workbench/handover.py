@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from workbench.errors import InputError
+from workbench.i18n import marked
 from workbench.report.run import ReportRun
 from workbench.run import RecordedRun
 from workbench.store import list_runs, new_run_folder, snapshot
@@ -16,13 +17,14 @@ REPORT = "report.html"
 _ENDED = ("complete", "cancelled", "failed", "interrupted")
 
 
-def save(run: RecordedRun, root: Path | None, name: str | None = None) -> RecordedRun:
+def save(run: RecordedRun, root: Path | None, name: str | None = None, lang: str | None = None) -> RecordedRun:
     """Copy a run, as far as it is recorded, into a folder of its own with a report in it.
 
     Args:
         run: going on or ended.
         root: of the run folders.
         name: of the copy; by default that of its scenario.
+        lang: language of the report.
 
     Raises:
         StoreError: it cannot be written.
@@ -33,16 +35,17 @@ def save(run: RecordedRun, root: Path | None, name: str | None = None) -> Record
     folder = new_run_folder(root, title)
     snapshot(run.folder, folder, title=title)
     saved = RecordedRun(folder)
-    write_report(folder / REPORT, [ReportRun.of(saved)], title=title, question=question_of(saved))
+    write_report(folder / REPORT, [ReportRun.of(saved)], title=title, question=question_of(saved), lang=lang)
     return saved
 
 
-def report(run: RecordedRun, path: Path | None = None) -> Path:
+def report(run: RecordedRun, path: Path | None = None, lang: str | None = None) -> Path:
     """Write a run's report, as far as it is recorded.
 
     Args:
         run: going on or ended.
         path: of the HTML file; by default ``report.html`` in the run's folder.
+        lang: language of the report.
 
     Raises:
         StoreError: it cannot be written.
@@ -50,12 +53,14 @@ def report(run: RecordedRun, path: Path | None = None) -> Path:
     from workbench.report.html import write_report  # as above
 
     named = str(run.meta.get("title") or run.meta.get("scenario") or "run").replace("_", " ")
-    return write_report(path or run.folder / REPORT, [ReportRun.of(run)], title=named, question=question_of(run))
+    return write_report(
+        path or run.folder / REPORT, [ReportRun.of(run)], title=named, question=question_of(run), lang=lang
+    )
 
 
 def question_of(run: RecordedRun) -> str:
     """What a run was played to answer."""
-    return str(run.meta.get("question") or "What did this load get from this engine?")
+    return str(run.meta.get("question") or marked("What did this load get from this engine?"))
 
 
 def side_by_side(runs: Sequence[RecordedRun]) -> pd.DataFrame:

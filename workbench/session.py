@@ -179,26 +179,31 @@ class Workbench(Plays):
         self._expect_free("knobs")
         return self.engine.set_knobs(parse(Knobs, self.engine.knobs.model_dump() | changes, error=EnvelopeError))
 
-    def save_run(self, name: str | None = None) -> RecordedRun:
+    def save_run(self, name: str | None = None, *, lang: str | None = None) -> RecordedRun:
         """Copy the run that is going on, or the last one, into a folder of its own with a report in it.
+
+        Args:
+            name: of the copy; by default that of its scenario.
+            lang: language of the report, as for :meth:`report`.
 
         Raises:
             EngineError: nothing was played yet.
             StoreError: it cannot be written.
         """
-        return handover.save(self._some_run("save_run"), self._root, name)
+        return handover.save(self._some_run("save_run"), self._root, name, lang)
 
-    def report(self, path: Path | str | None = None) -> Path:
+    def report(self, path: Path | str | None = None, *, lang: str | None = None) -> Path:
         """Write one HTML file about the run that is going on, or the last one; it needs no network.
 
         Args:
             path: of the file; by default ``report.html`` in the run's folder.
+            lang: ``en`` or ``zh``; by default ``WORKBENCH_LANG``, else English.
 
         Raises:
             EngineError: nothing was played yet.
             StoreError: it cannot be written.
         """
-        return handover.report(self._some_run("report"), None if path is None else Path(path))
+        return handover.report(self._some_run("report"), None if path is None else Path(path), lang)
 
     def compare(self, *runs: RecordedRun) -> pd.DataFrame:
         """Figures side by side, one column a run; by default the last run and the one recorded before it.
@@ -254,26 +259,35 @@ class Workbench(Plays):
         knobs = None if isinstance(self.engine, AttachedEngine) and self.engine.why_no_knobs else self.engine.knobs
         return code.as_code(self.config, knobs, scenario, rate, None if slo == own else slo)
 
-    def panel(self) -> Panel:
+    def panel(self, *, lang: str | None = None) -> Panel:
         """Controls and live charts, as a widget; each button is a method of this class.
 
         A kernel has one panel: showing another closes it, and ends its engine if that is not this one.
+
+        Args:
+            lang: ``en`` or ``zh``; by default ``WORKBENCH_LANG``, else English.
+
+        Raises:
+            InputError: there are no messages in that language.
         """
         from workbench.ui.panel.app import Panel  # here, since only notebooks have widgets
 
         Workbench._latest = weakref.ref(self)
-        return Panel(self).follow()
+        return Panel(self, lang).follow()
 
-    def tuner(self) -> Tuner:
+    def tuner(self, *, lang: str | None = None) -> Tuner:
         """The tuner as a widget: finds a setting for this engine under a latency promise, and what proves it.
 
         Its trials are runs of this workbench: a panel beside it shows each of them as it is played. Showing another
         tuner closes it and stops its study.
+
+        Args:
+            lang: as for :meth:`panel`.
         """
         from workbench.ui.tuner import Tuner  # here, since only notebooks have widgets
 
         Workbench._latest = weakref.ref(self)
-        return Tuner(self, runs=self._root)
+        return Tuner(self, runs=self._root, lang=lang)
 
     def _some_run(self, what: str) -> Run:
         if self._run is None:

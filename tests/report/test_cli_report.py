@@ -40,7 +40,19 @@ def test_two_runs_make_a_comparison_that_can_be_checked_against_them(tmp_path):
         answer("--verify", str(out), PAIR[0])
 
 
+def test_a_report_in_chinese_is_as_sound(tmp_path):
+    out = tmp_path / "zh.html"
+    answer(*PAIR, "--out", str(out), "--lang", "zh")
+    text = out.read_text(encoding="utf-8")
+    assert '<html lang="zh-CN">' in text
+    assert "差异有多可靠？" in text
+    assert "How sure is the difference?" not in text
+    assert json.loads(answer("--verify", str(out), *PAIR, "--json"))["problems"] == []
+
+
 def test_bad_input_is_one_line(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=r"language: got 'fr', expected one of en \(English\), zh"):
+        answer(*PAIR, "--lang", "fr")
     with pytest.raises(InputError, match="at least one run folder or id"):
         answer()
     with pytest.raises(RunNotFoundError, match="nosuch"):

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, Literal, Protocol
 
 from workbench.config import SLO
+from workbench.i18n import marked, translate
 from workbench.origin import origin_words
 from workbench.trace import Trace
 
@@ -57,25 +58,28 @@ class Verdict:
     def notes(self) -> list[tuple[str, str]]:
         """What stands behind the sentence, as (heading, text), without what is empty."""
         every = (
-            ("The article says", self.article),
-            ("Arithmetic", self.arithmetic),
-            ("Not tested here", self.untested),
+            (marked("The article says"), self.article),
+            (marked("Arithmetic"), self.arithmetic),
+            (marked("Not tested here"), self.untested),
         )
         return [(heading, text) for heading, text in every if text]
 
     def __str__(self) -> str:
         """The whole verdict on one line."""
-        rest = "".join(f" · {heading}: {text}" for heading, text in self.notes)
-        return f"{self.claim} {self.outcome}: {self.sentence} [{self.origin}]{rest}"
+        rest = "".join(f" · {translate(heading)}: {text}" for heading, text in self.notes)
+        return f"{self.claim} {translate(self.outcome)}: {self.sentence} [{self.origin}]{rest}"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<div><em>{escape(heading)}:</em> {escape(text)}</div>" for heading, text in self.notes)
+        notes = "".join(
+            f"<div><em>{escape(translate(heading))}:</em> {escape(translate(text))}</div>"
+            for heading, text in self.notes
+        )
         return (
             f'<div style="border-left:4px solid {OUTCOME_COLOUR[self.outcome]};padding:4px 12px;max-width:100ch">'
-            f"<div>{escape(self.claim)}: “{escape(self.text)}”</div>"
-            f"<div><strong>{_SIGN[self.outcome]} {escape(self.outcome)}:</strong> {escape(self.sentence)} "
+            f"<div>{escape(self.claim)}: “{escape(translate(self.text))}”</div>"
+            f"<div><strong>{_SIGN[self.outcome]} {escape(translate(self.outcome))}:</strong> {escape(self.sentence)} "
             f"<small>[{escape(self.origin)}]</small></div>"
             f'<div style="opacity:.8;font-size:.9em">{notes}</div></div>'
         )

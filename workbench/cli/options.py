@@ -29,6 +29,7 @@ KnobOption = Annotated[
 KnobValues = Annotated[
     list[str] | None, typer.Option("--knob", help=f"Values of a hot knob to try, such as watermark=0,0.1; {_NAMES}.")
 ]
+Lang = Annotated[str | None, typer.Option("--lang", help="Language: en or zh (WORKBENCH_LANG, else en).")]
 ReportPath = Annotated[Path | None, typer.Option("--report", help="Also write a self-contained HTML report here.")]
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workbench import console
-from workbench.cli.options import JsonFlag, RunsRoot, start_up_fields
+from workbench.cli.options import JsonFlag, Lang, RunsRoot, start_up_fields
 from workbench.errors import InputError, StoreError
+from workbench.i18n import language, marked
 from workbench.store import run_folder
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def report(
         Path | None, typer.Option(help="Reopen this report and check it, against RUN... where they are given.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading; by default the scenario's name.")] = None,
+    lang: Lang = None,
     root: RunsRoot = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -40,6 +42,7 @@ def report(
     if verify is not None:
         (_verify_sheet if _is_sheet(verify) else _verify)(verify, _labelled(recorded), as_json)
         return
+    language(lang)  # asked first, as a browser is
     if not recorded:
         raise InputError("RUN", "none", "at least one run folder or id", "see `workbench runs list`")
     if pdf:
@@ -54,7 +57,7 @@ def report(
         def drawn(done: int, total: int, what: str) -> None:
             progress.update(task, completed=done, total=total, note=what)
 
-        path = _write(out, made, title, compared, drawn)
+        path = _write(out, made, title, compared, drawn, lang)
         written = {"report": str(path.resolve()), "bytes": path.stat().st_size}
         if pdf:
             from workbench.report.pdf import write_pdf
@@ -138,7 +141,9 @@ def _compare(recorded: Sequence[RecordedRun]) -> Compared:
     return compare_recorded(recorded[0].folder, recorded[1].folder)
 
 
-def _write(out: Path, made: Sequence[ReportRun], title: str | None, compared: Any, drawn: Any) -> Path:
+def _write(
+    out: Path, made: Sequence[ReportRun], title: str | None, compared: Any, drawn: Any, lang: str | None
+) -> Path:
     from workbench.report.html import write_report  # here, since Altair takes two seconds to import
 
     meta = [one.trace.meta for one in made]
@@ -148,8 +153,9 @@ def _write(out: Path, made: Sequence[ReportRun], title: str | None, compared: An
         out,
         made,
         title=title or named,
-        question=" ".join(asked) or "What did this load get from this engine?",
+        question=" ".join(asked) or marked("What did this load get from this engine?"),
         compared=compared,
+        lang=lang,
         on_progress=drawn,
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from workbench import metrics
+from workbench.i18n import translate
 from workbench.report.run import ReportRun
 from workbench.report.table import Column
 from workbench.store.folder import plain
@@ -62,21 +63,24 @@ def stalls_by_cause(runs: Sequence[ReportRun]) -> tuple[Details | None, str]:
         stalls = metrics.stalls(run.trace, run.slo)
         share = metrics.explained(stalls)
         if share is not None:
-            said.append(f"{100 * share:.0f} % of {len(stalls):,}" + (f" (“{run.label}”)" if len(runs) > 1 else ""))
+            part = translate("{share:.0f} % of {count:,}", share=100 * share, count=len(stalls))
+            said.append(part + (translate(" (“{label}”)", label=run.label) if len(runs) > 1 else ""))
         for cause in metrics.CAUSES:
             mine = stalls[stalls["cause"] == cause]
             if len(mine):
                 rows.append(_cause(run.label, cause, mine, len(stalls)))
     if not rows:
         return None, ""
-    return as_texts(_CAUSE_COLUMNS, rows, len(runs) > 1), f"Explained: {', '.join(said)}."
+    return as_texts(_CAUSE_COLUMNS, rows, len(runs) > 1), translate(
+        "Explained: {shares}.", shares=translate(", ").join(said)
+    )
 
 
 def _cause(label: str, cause: str, stalls: pd.DataFrame, of: int) -> dict[str, Any]:
     worst = stalls.loc[stalls["gap_ms"].idxmax()]
     return {
         "setting": label,
-        "cause": cause,
+        "cause": translate(cause),
         "stalls": len(stalls),
         "share": 100 * len(stalls) / of,
         "longest_ms": float(worst["gap_ms"]),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.i18n import marked, translate
 from workbench.redact import redact
 from workbench.store.folder import plain
 
@@ -29,7 +30,7 @@ def sections(environment: Mapping[str, Any]) -> list[Section]:
     """
     data = redact(plain(environment))
     loose = [(_name(key), _text(value)) for key, value in data.items() if not isinstance(value, dict)]
-    found = [Section("Run", loose)] if loose else []
+    found = [Section(marked("Run"), loose)] if loose else []
     for key, value in data.items():
         if isinstance(value, dict) and value:
             found.append(Section(_name(key), [(_name(k), _text(v)) for k, v in value.items()]))
@@ -42,12 +43,12 @@ def is_long(text: str) -> bool:
 
 
 def _name(key: str) -> str:
-    return {"argv": "engine command", "slo": "SLO"}.get(key, key.replace("_", " "))
+    return {"argv": marked("engine command"), "slo": "SLO"}.get(key, key.replace("_", " "))
 
 
 def _text(value: Any) -> str:
     if value is None:
-        return "not set"
+        return translate("not set")
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return shlex.join(value) if any(item.startswith("-") for item in value) else ", ".join(value)
     if isinstance(value, dict | list):

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from workbench import __version__
 from workbench.errors import ConfigError, StoreError
+from workbench.i18n import TAGS, speaking, spoken, translate
 from workbench.redact import redact
 from workbench.report.definitions import definitions
 from workbench.report.download import Packed, pack_runs
@@ -35,6 +36,7 @@ from workbench.report.verdicts import verdicts
 from workbench.report.verify import FORMAT, verify_report
 from workbench.store.folder import plain
 from workbench.ui.charts import DARK, LIGHT, css_variables, origin
+from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.theme import VEGA_LITE
 
 MOST_BYTES = 3_000_000  # of a report: what people can send each other
@@ -53,6 +55,7 @@ def write_report(
     environment: Mapping[str, Any] | None = None,
     reproduce: str = "",
     compared: Compared | None = None,
+    lang: str | None = None,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> Path:
     """Write one self-contained HTML report, check it, and return its path.
@@ -68,14 +71,31 @@ def write_report(
             Secrets in it are hidden.
         reproduce: shell command that makes the report again; empty takes the commands that play the runs again.
         compared: two runs with the intervals of their ratios, see :mod:`workbench.tune.compare`.
+        lang: language of the page, see :mod:`workbench.i18n`; none takes the one that is spoken.
         on_progress: called with (done, total, what) while charts are drawn, which takes some seconds.
 
     Raises:
         ConfigError: no runs, two with one label, or as many rows as there are not runs.
+        InputError: there are no messages in that language.
         StoreError: the file cannot be written, or does not pass :func:`verify_report`.
     """
     path = Path(path)
     _check(runs, rows)
+    with speaking(lang):
+        return _write(path, runs, title, question, rows, environment, reproduce, compared, on_progress)
+
+
+def _write(
+    path: Path,
+    runs: Sequence[ReportRun],
+    title: str,
+    question: str,
+    rows: Sequence[Mapping[str, Any]] | None,
+    environment: Mapping[str, Any] | None,
+    reproduce: str,
+    compared: Compared | None,
+    on_progress: Callable[[int, int, str], None] | None,
+) -> Path:
     table = [plain(row) for row in (rows or [run.row() for run in runs])]
     planned = plan(runs)
     total, done = sum(len(part.charts) for part in planned), 0
@@ -106,8 +126,9 @@ def write_report(
     first = runs[0].trace.meta
     shown = environment if environment is not None else {k: v for k, v in first.items() if k not in _STORE_KEYS}
     page = template("report.html.j2").render(
+        tag=TAGS[spoken()],
         title=title,
-        question=question,
+        question=translate(question),
         origins=list(dict.fromkeys(origin(run.trace) for run in runs)),
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=__version__,
@@ -251,5 +272,5 @@ def template(name: str) -> Any:
         lstrip_blocks=True,
     )
     pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
-    pages.globals["zip"] = zip
+    pages.globals |= {"zip": zip, "translate": translate, "in_pieces": in_pieces}
     return pages.get_template(name)

@@ -8,19 +8,20 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.report.details import Details, as_texts
 from workbench.report.table import Column
 from workbench.store.folder import plain
 
 _WORDS = {
-    "throughput": "computed tokens/s",
-    "goodput": "goodput, requests/s",
-    "gap_p50": "gap P50, ms",
-    "gap_p99": "gap P99, ms",
-    "gap_max": "longest gap, ms",
+    "throughput": marked("computed tokens/s"),
+    "goodput": marked("goodput, requests/s"),
+    "gap_p50": marked("gap P50, ms"),
+    "gap_p99": marked("gap P99, ms"),
+    "gap_max": marked("longest gap, ms"),
     "ttft_p50": "TTFT P50, s",
     "ttft_p99": "TTFT P99, s",
-    "long_ttft": "long prompt’s TTFT, s",
+    "long_ttft": marked("long prompt’s TTFT, s"),
 }
 
 
@@ -66,21 +67,27 @@ def intervals(compared: Compared | None, labels: Sequence[str]) -> Intervals | N
         return None
     rows = [_row(row) for row in compared.table.reset_index().to_dict("records")]
     return Intervals(
-        f"{compared.verdict.words[:1].upper()}{compared.verdict.words[1:]}.",
+        _sentence(compared.verdict.words),
         as_texts(_columns(labels), rows, several=False),
-        tuple(f"{concern[:1].upper()}{concern[1:]}." for concern in compared.concerns),
+        tuple(_sentence(translate(concern)) for concern in compared.concerns),
     )
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + translate(".")
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     name = str(row["measure"])
     return {
         "setting": "",
-        "measure": _WORDS.get(name, name),
+        "measure": translate(_WORDS.get(name, name)),
         **{key: _short(float(row[key])) for key in ("a", "b")},
         "ratio": plain(row["ratio"]),
-        "interval": f"{row['low']:.3f} to {row['high']:.3f} ({100 * row['level']:g} %)",
-        "better": row["better"] or "no difference shown",
+        "interval": translate(
+            "{low:.3f} to {high:.3f} ({level:g} %)", low=row["low"], high=row["high"], level=100 * row["level"]
+        ),
+        "better": row["better"] or translate("no difference shown"),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -10,6 +11,7 @@ import altair as alt
 import pandas as pd
 
 from workbench import metrics
+from workbench.i18n import marked, translate
 from workbench.report.details import Details, figures_by_class, stalls_by_cause
 from workbench.report.run import ReportRun, differ_in_policy
 from workbench.report.svg import static_svg
@@ -28,6 +30,7 @@ from workbench.ui.charts import (
     step_chart,
 )
 from workbench.ui.charts.data import timeline
+from workbench.ui.charts.localise import localise
 from workbench.ui.charts.stall_marks import cause_words
 
 SMALL = Look(theme="page", width=425, height=150, legend=False)
@@ -112,18 +115,22 @@ def _each(
 
 
 def _shared(runs: Sequence[ReportRun]) -> str:
-    return "" if len(runs) == 1 else " All charts have the same axes."
+    return "" if len(runs) == 1 else translate(" All charts have the same axes.")
 
 
 def _gaps(runs: Sequence[ReportRun], base: Look) -> Planned:
     look = replace(base, y_domain=gap_domain([run.trace for run in runs], runs[0].slo))
-    note = "Each point is the time between two outputs of one stream, at the moment it ended." + _shared(runs)
+    note = translate("Each point is the time between two outputs of one stream, at the moment it ended.") + _shared(
+        runs
+    )
     keys: tuple[tuple[str, str], ...] = ()
     if len(runs) > 1:
         causes = cause_words(cause for run in runs for cause in metrics.stalls(run.trace, run.slo)["cause"])
-        stall = "stall: a gap above the SLO, with the silence before it" + (f"; by {causes}" if causes else "")
-        keys = tuple((kind, stall if kind == "stall" else words) for kind, words in _GAP_KEYS)
-    section = Section("gaps", "Token gaps", note, keys, [], len(runs) == 1)
+        stall = translate("stall: a gap above the SLO, with the silence before it") + (
+            translate("; by {causes}", causes=causes) if causes else ""
+        )
+        keys = tuple((kind, stall if kind == "stall" else translate(words)) for kind, words in _GAP_KEYS)
+    section = Section("gaps", translate("Token gaps"), note, keys, [], len(runs) == 1)
     return Planned(
         section, _each("gaps", runs, lambda run, at: gap_chart(run.trace, run.slo, at), look, named=len(runs) > 1)
     )
@@ -133,8 +140,9 @@ def _stalls(runs: Sequence[ReportRun]) -> Planned | None:
     table, explained = stalls_by_cause(runs)
     if table is None:
         return None
-    note = f"What made each gap above the SLO: the cause that accounts for at least half of it. {explained}"
-    return Planned(Section("stalls", "Stalls by cause", note, (), [], wide=True, table=table), [])
+    note = translate("What made each gap above the SLO: the cause that accounts for at least half of it.")
+    note = f"{note} {explained}"
+    return Planned(Section("stalls", translate("Stalls by cause"), note, (), [], wide=True, table=table), [])
 
 
 def _classes(runs: Sequence[ReportRun]) -> Planned | None:
@@ -143,11 +151,11 @@ def _classes(runs: Sequence[ReportRun]) -> Planned | None:
     if table is None:
         return None
     if not differ_in_policy(runs):
-        note = "The most urgent class first; TTFT counts from the planned arrival."
-        return Planned(Section("classes", "Classes", note, (), [], wide=True, table=table), [])
-    note = "The same load under each policy, all else equal. TTFT counts from the planned arrival."
+        note = translate("The most urgent class first; TTFT counts from the planned arrival.")
+        return Planned(Section("classes", translate("Classes"), note, (), [], wide=True, table=table), [])
+    note = translate("The same load under each policy, all else equal. TTFT counts from the planned arrival.")
     traces = {run.label: run.trace for run in runs}
-    section = Section("policies", "Policies", note, (), [], wide=True, table=table)
+    section = Section("policies", translate("Policies"), note, (), [], wide=True, table=table)
     look = replace(WIDE, width=WIDE.width - 40)  # the policies' names take more room than an axis
     return Planned(section, [("policy-waits", "policies", lambda: policy_waits(traces, runs[0].slo, look))])
 
@@ -156,11 +164,11 @@ def _steps(runs: Sequence[ReportRun], base: Look) -> Planned:
     steps = pd.concat([timeline(run.trace) for run in runs])
     tallest = float(steps["tokens"].max()) if len(steps) else 1.0
     look = replace(base, y_domain=(0, 1.3 * tallest), y2_domain=decades(steps["ms"]), legend=True)
-    note = (
+    note = translate(
         "Each bar is one scheduler step: as wide as it was long, as high as its tokens, decode below prefill. "
-        "The line is the step’s time." + _shared(runs)
-    )
-    section = Section("steps", "Step make-up", note, (), [], len(runs) == 1)
+        "The line is the step’s time."
+    ) + _shared(runs)
+    section = Section("steps", translate("Step make-up"), note, (), [], len(runs) == 1)
     return Planned(section, _each("steps", runs, lambda run, at: step_chart(run.trace, at), look, named=len(runs) > 1))
 
 
@@ -170,9 +178,9 @@ def _history(runs: Sequence[ReportRun], base: Look) -> Planned | None:
     if not hit:
         return None
     look = replace(WIDE, x_domain=base.x_domain, limit=WIDE.limit if len(hit) == 1 else _FEW)
-    note = "What each request went through. vLLM preempts by recompute: KV that is lost is computed again."
+    note = translate("What each request went through. vLLM preempts by recompute: KV that is lost is computed again.")
     charts = _each("history", hit, lambda run, at: history_chart(run.trace, at), look, named=len(runs) > 1)
-    return Planned(Section("history", "Preemptions and recompute", note, (), [], wide=True), charts)
+    return Planned(Section("history", translate("Preemptions and recompute"), note, (), [], wide=True), charts)
 
 
 def _memory(runs: Sequence[ReportRun], base: Look) -> Planned:
@@ -183,14 +191,16 @@ def _memory(runs: Sequence[ReportRun], base: Look) -> Planned:
     charts.append(
         ("memory-scatter", "memory against tokens", lambda: memory_scatter(traces, replace(WIDE, height=300)))
     )
-    note = "What a step needed and gave back. On square-root axes a proportion is a straight line."
-    return Planned(Section("memory", "Memory", note, (), [], wide=True), charts)
+    note = translate("What a step needed and gave back. On square-root axes a proportion is a straight line.")
+    return Planned(Section("memory", translate("Memory"), note, (), [], wide=True), charts)
 
 
 def _queue(runs: Sequence[ReportRun], base: Look) -> Planned | None:
     if len(runs) > 1:
         return None
-    section = Section("queue", "KV use and queue", "What the scheduler had on its hands.", (), [], wide=True)
+    section = Section(
+        "queue", translate("KV use and queue"), translate("What the scheduler had on its hands."), (), [], wide=True
+    )
     return Planned(section, _each("queue", runs, lambda run, look: queue_chart(run.trace, look), base, named=False))
 
 
@@ -201,24 +211,27 @@ def _mfu(runs: Sequence[ReportRun], base: Look) -> Planned | None:
     if not known:
         return None
     top = 115 * max(float(tops[run.label]) for run in known)
-    note = "The arithmetic that the model needed in a step, over what the device’s peak would do in its time."
-    section = Section("mfu", "Model FLOPs utilisation", note + _shared(known), (), [], len(runs) == 1)
+    note = translate(
+        "The arithmetic that the model needed in a step, over what the device’s peak would do in its time."
+    )
+    section = Section("mfu", translate("Model FLOPs utilisation"), note + _shared(known), (), [], len(runs) == 1)
     look = replace(base, y_domain=(0.0, top), legend=True)
     return Planned(section, _each("mfu", known, lambda run, at: mfu_chart(run.trace, at), look, named=len(runs) > 1))
 
 
 _GAP_KEYS = (
-    ("gap", "token gap"),
+    ("gap", marked("token gap")),
     ("stall", ""),
     ("slo", "SLO"),
-    ("prefill", "a long prompt is being prefilled"),
-    ("knob", "knob revision (values on hover)"),
+    ("prefill", marked("a long prompt is being prefilled")),
+    ("knob", marked("knob revision (values on hover)")),
 )
 
 
 def _figure(name: str, chart: Chart) -> Figure:
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("$schema")  # an address, and the page knows what it holds
+    localise(spec)
     _wrap_heading(spec)
     return Figure(name, static_svg(spec, name), spec, spec["description"])
 
@@ -234,8 +247,13 @@ def _wrap_heading(spec: dict[str, Any]) -> None:
         wrapped.append("")
         for part in line.split(" · "):
             longer = f"{wrapped[-1]} · {part}" if wrapped[-1] else part
-            if len(longer) > most and wrapped[-1]:
+            if _letters(longer) > most and wrapped[-1]:
                 wrapped.append(part)
             else:
                 wrapped[-1] = longer
     title["subtitle"] = wrapped
+
+
+def _letters(text: str) -> int:
+    """How wide a text is; a Han character takes two letters."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

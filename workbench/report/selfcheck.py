@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from workbench.i18n import translate
 from workbench.report.details import Details, as_texts
 from workbench.report.run import ReportRun
 from workbench.report.table import Column
@@ -30,16 +31,21 @@ def self_check(runs: Sequence[ReportRun]) -> tuple[Details | None, str]:
     """
     rows = [(run.label, _figures(run)) for run in runs if run.trace.tables["client"].num_rows]
     if not rows:
-        return None, "These runs have no client: nothing was sent, and output counts as arrived when it is made."
+        return None, translate(
+            "These runs have no client: nothing was sent, and output counts as arrived when it is made."
+        )
     late = max(rows, key=lambda row: row[1]["late_max_ms"])
     worst = max(float(row["late_share"]) for _, row in rows)
     verdict = (
-        "The client kept up: what is slow here is the engine."
+        translate("The client kept up: what is slow here is the engine.")
         if worst <= 100 * _SUSPECT
-        else "The client itself was late often; take gaps near that length with care."
+        else translate("The client itself was late often; take gaps near that length with care.")
     )
-    said = f"{verdict} At worst its event loop came {late[1]['late_max_ms']:,.1f} ms late"
-    said += f" (“{late[0]}”)." if len(runs) > 1 else "."
+    which = translate(" (“{label}”)", label=late[0]) if len(runs) > 1 else ""
+    worst_ms = late[1]["late_max_ms"]
+    said = verdict + translate(
+        " At worst its event loop came {worst:,.1f} ms late{which}.", worst=worst_ms, which=which
+    )
     return as_texts(_COLUMNS, [{"setting": label, **row} for label, row in rows], len(runs) > 1), said
 
 

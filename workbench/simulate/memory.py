@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from workbench.architecture import Architecture
 from workbench.errors import InputError
+from workbench.i18n import translate
 from workbench.metrics import MemoryFit
 from workbench.simulate.presets import Device
 from workbench.simulate.steptime.counted import check_split
@@ -229,10 +230,16 @@ class Memory:
             longest: prompt that it takes.
         """
         need, room, limit = self.activation(budget), self.room(started), self.dies_at(started, longest)
-        dies = "the longest prompt fits into one step" if limit is None else f"unchunked, {limit:,} tokens or more die"
-        return (
-            f"A step of {budget:,} tokens needs {need / _GIB:.2f} GiB of {room / _GIB:.1f} free; {dies} "
-            f"({self.activation_origin})."
+        dies = translate("the longest prompt fits into one step")
+        if limit is not None:
+            dies = translate("unchunked, {limit:,} tokens or more die", limit=limit)
+        return translate(
+            "A step of {budget:,} tokens needs {need:.2f} GiB of {room:.1f} free; {dies} ({origin}).",
+            budget=budget,
+            need=need / _GIB,
+            room=room / _GIB,
+            dies=dies,
+            origin=translate(self.activation_origin),
         )
 
     def table(self, budgets: Iterable[int]) -> list[dict[str, Any]]:

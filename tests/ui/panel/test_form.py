@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from workbench.i18n import speaking, spoken
 from workbench.ui.panel.controls import Control
 from workbench.ui.panel.form import Form
 from workbench.ui.panel.knobs import KnobForm
@@ -111,3 +112,27 @@ def test_ids_differ_in_a_form():
     for parts in (StartUpForm().parts, KnobForm().parts, LoadForm().parts, (PolicyForm().drawer,)):
         ids = [part.id for top in parts for part in top.all()]
         assert len(set(ids)) == len(ids)
+
+
+def test_a_form_speaks_the_language_that_it_was_made_in_and_its_parts_keep_their_words():
+    button = Button("go", "Run load", "Goes.")
+    heard = []
+    button.on_press(lambda: heard.append(spoken()))
+    with speaking("zh"):
+        form = Form([section("one", "Start-up", "a change needs a restart", [button])])
+    (top,) = form.tree
+    assert (top["title"], top["hint"]) == ("启动参数", "改动需要重启")
+    assert (top["parts"][0]["text"], top["parts"][0]["hint"]) == ("运行负载", "Goes.")
+    button.text = "Stop load"  # from wherever: the kernel speaks English
+    assert form.tree[0]["parts"][0]["text"] == "停止负载"
+    assert button.text == "Stop load"
+    of_page(form, id="go")
+    assert heard == ["zh"]
+    assert spoken() == "en"
+
+
+def test_labels_and_hints_of_fields_are_in_that_language():
+    with speaking("zh"):
+        budget = KnobForm().controls["budget"]
+    assert budget.label == "token 预算 (token)"
+    assert budget.hint == "budget: token 预算：单个调度步最多的 token 数。"

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.errors import InputError, RunNotFoundError
+from workbench.i18n import marked, translate
 from workbench.metrics.gaps import Gaps
 from workbench.origin import origin_words
 from workbench.run import RecordedRun
@@ -24,7 +25,7 @@ from workbench.tune.compare.verdict import Verdict, size
 _LEAST_RUNS = 3  # of each, from which their own spread is known
 _BINS = 50  # of a run's time, for its throughput
 _ALPHA = 0.05
-_NOT_IN_TURN = (
+_NOT_IN_TURN = marked(
     "the runs were not played in turn: what the machine's speed did between them is in the ratio and not in the "
     "interval; workbench compare with two settings plays them in turn"
 )
@@ -58,22 +59,33 @@ class RecordedComparison:
     def title(self) -> str:
         """What is compared."""
         a, b = (names[0] if len(names) == 1 else f"{len(names)} runs" for names in (self.a, self.b))
-        return f"{a} against {b}, recorded"
+        return translate("{a} against {b}, recorded", a=a, b=b)
 
     @property
     def verdict(self) -> Verdict:
         """What may be said; never that a setting is better, only that the recordings are."""
         one, what = self.estimates.get(self.primary), measure(self.primary)
         if one is None:
-            return Verdict("needs more rounds", f"nothing can be said: the runs do not have {what.words}")
-        said = f"{100 * one.level:g} % interval, {self.how}"
+            return Verdict(
+                "needs more rounds",
+                translate("nothing can be said: the runs do not have {measure}", measure=translate(what.words)),
+            )
+        said = translate("{level:g} % interval, {how}", level=100 * one.level, how=translate(self.how))
         if not one.differs:
-            span = f"{100 * (one.low - 1):+.1f} to {100 * (one.high - 1):+.1f} %"
-            return Verdict("no difference shown", f"no difference shown: {what.words} of A {span} beside B's ({said})")
+            words = translate(
+                "no difference shown: {measure} of A {low:+.1f} to {high:+.1f} % beside B's ({said})",
+                measure=translate(what.words),
+                low=100 * (one.low - 1),
+                high=100 * (one.high - 1),
+                said=said,
+            )
+            return Verdict("no difference shown", words)
         a_better = (one.ratio > 1) == (what.direction == "maximize")
         shown = one if a_better else one.inverse
         letter = "A" if a_better else "B"
-        words = f"{letter}'s recording better by {size(shown, what)} ({said})"
+        words = translate(
+            "{which}'s recording better by {size} ({said})", which=letter, size=size(shown, what), said=said
+        )
         return Verdict("A better" if a_better else "B better", words)
 
     @property
@@ -125,10 +137,10 @@ def compare_recorded(a: Path | str, b: Path | str, *, primary: str = PRIMARY) ->
     values = {name: (column(sides[0], name), column(sides[1], name)) for name in MEASURES}
     known = {name: pair for name, pair in values.items() if all(np.isfinite(one).any() for one in pair)}
     if all(len(group) >= _LEAST_RUNS for group in groups.values()):
-        how = f"from {len(groups['A'])} and {len(groups['B'])} runs"
+        how = translate("from {a} and {b} runs", a=len(groups["A"]), b=len(groups["B"]))
         found = {name: of_groups(*pair, alpha=_ALPHA, counted=name in COUNTED) for name, pair in known.items()}
     else:
-        how = "from blocks within the runs"
+        how = marked("from blocks within the runs")
         found = {name: _within(name, *groups.values()) for name in known}
     estimates = {name: one for name, one in found.items() if one is not None}
     return RecordedComparison(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from scipy import stats
 
+from workbench.i18n import counted, translate
 from workbench.tune.compare.bootstrap import Estimate
 from workbench.tune.compare.spending import FIRST_LOOK
 from workbench.tune.goal import Objective
@@ -58,23 +59,33 @@ def decide(
     """
     if estimate is None or estimate.pairs < first:
         more = max(1, first - (done if estimate is None else estimate.pairs))
-        return Verdict("needs more rounds", f"needs {_rounds(more)} before anything can be said", more)
-    said = f"{estimate.pairs} rounds, {100 * estimate.level:.4g} % interval"
+        words = translate("needs {rounds} before anything can be said", rounds=_rounds(more))
+        return Verdict("needs more rounds", words, more)
+    said = translate("{pairs} rounds, {level:.4g} % interval", pairs=estimate.pairs, level=100 * estimate.level)
     if estimate.differs:
         a_better = (estimate.ratio > 1) == (primary.direction == "maximize")
         better, shown = ("A", estimate) if a_better else ("B", estimate.inverse)
-        return Verdict(f"{better} better", f"{better} better by {size(shown, primary)} ({said})")  # type: ignore[arg-type]
+        words = translate("{which} better by {size} ({said})", which=better, size=size(shown, primary), said=said)
+        return Verdict(f"{better} better", words)  # type: ignore[arg-type]
     reach = one_sided(estimate)
     if reach[1] < 1 + resolve and 1 / reach[0] < 1 + resolve:
-        span = f"{primary.words} of A {_change(reach[0])} to {_change(reach[1])} beside B's"
-        said = f"{estimate.pairs} rounds, {100 * (1 - 2 * EQUIVALENCE):g} % interval"
-        words = f"no difference shown: {span} ({said}); one of {100 * resolve:g} % is ruled out"
+        level = 100 * (1 - 2 * EQUIVALENCE)
+        words = translate(
+            "no difference shown: {span} ({said}); one of {resolve:g} % is ruled out",
+            span=_span(primary, *reach),
+            said=translate("{pairs} rounds, {level:.4g} % interval", pairs=estimate.pairs, level=level),
+            resolve=100 * resolve,
+        )
         return Verdict("no difference shown", words)
-    span = f"{primary.words} of A {_change(estimate.low)} to {_change(estimate.high)} beside B's"
     more = max(1, needed(estimate.spread, resolve) - estimate.pairs)
-    words = (
-        f"needs {'many' if more >= _MOST - estimate.pairs else f'about {more}'} more rounds to tell a difference of "
-        f"{100 * resolve:g} %: so far {span} ({said}), and a round varies by {100 * math.expm1(estimate.spread):.2g} %"
+    words = translate(
+        "needs {more} more rounds to tell a difference of {resolve:g} %: so far {span} ({said}), and a round varies by "
+        "{spread:.2g} %",
+        more=translate("many") if more >= _MOST - estimate.pairs else translate("about {n}", n=more),
+        resolve=100 * resolve,
+        span=_span(primary, estimate.low, estimate.high),
+        said=said,
+        spread=100 * math.expm1(estimate.spread),
     )
     return Verdict("needs more rounds", words, more)
 
@@ -115,16 +126,32 @@ def size(estimate: Estimate, measure: Objective) -> str:
     """
     lower = measure.direction == "minimize"
     ratio, low, high = estimate.ratio, estimate.low, estimate.high
-    which = f"{measure.words} {'lower' if lower else 'higher'}"
+    which = translate("{measure} lower") if lower else translate("{measure} higher")
+    which = which.format(measure=translate(measure.words))
     times, ends = (1 / ratio, (1 / high, 1 / low)) if lower else (ratio, (low, high))
     if times >= _FACTOR:
-        return f"a factor of {times:.3g} ({ends[0]:.3g} to {ends[1]:.3g}; {which})"
+        return translate(
+            "a factor of {times:.3g} ({low:.3g} to {high:.3g}; {which})",
+            times=times,
+            low=ends[0],
+            high=ends[1],
+            which=which,
+        )
     return f"{100 * abs(ratio - 1):.1f} % ± {100 * (high - low) / 2:.1f} % ({which})"
 
 
+def _span(measure: Objective, low: float, high: float) -> str:
+    return translate(
+        "{measure} of A {low} to {high} beside B's",
+        measure=translate(measure.words),
+        low=_change(low),
+        high=_change(high),
+    )
+
+
 def _change(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f} %" if ratio < 1000 else "any amount"
+    return f"{100 * (ratio - 1):+.1f} %" if ratio < 1000 else translate("any amount")
 
 
 def _rounds(n: int) -> str:
-    return f"{n} more round{'' if n == 1 else 's'}"
+    return counted("{n} more round", "{n} more rounds", n)

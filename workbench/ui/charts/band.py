@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked
 from workbench.ui.charts.scales import decades, powers
 from workbench.ui.charts.theme import Look, config
 
-NAME = "Said, simulated, and the floor"
+NAME = marked("Said, simulated, and the floor")
 SIMULATED, SAID, FLOOR = "simulated", "the article", "the floor, nothing is faster"
 _ROW = 30  # px of a setting
 

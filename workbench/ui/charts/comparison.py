@@ -10,6 +10,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from workbench.i18n import marked
 from workbench.tune.compare.comparison import Comparison
 from workbench.tune.compare.measures import MEASURES
 from workbench.ui.charts.theme import Look, config, message_chart
@@ -17,7 +18,7 @@ from workbench.ui.charts.theme import Look, config, message_chart
 if TYPE_CHECKING:
     from workbench.tune.compare.recorded import RecordedComparison
 
-NAME = "A against B"
+NAME = marked("A against B")
 _AXIS = "B better  ←  times as good (log)  →  A better"
 _EACH = "primary measure, each round · circle: A first, square: B first"
 _ROW = 26  # px of a measure

@@ -7,13 +7,14 @@ import numpy as np
 import pandas as pd
 
 from workbench import metrics
+from workbench.i18n import marked, translate
 from workbench.metrics.crossover import crossings
 from workbench.trace import Trace
 from workbench.ui.charts.origin import origin
 from workbench.ui.charts.scales import decades, powers, y_axis
 from workbench.ui.charts.theme import Look, finish, message_chart
 
-NAME = "Recompute or swap"
+NAME = marked("Recompute or swap")
 RECOMPUTE, SWAP = "recompute", "swap"
 _SHAPES, _DASHES = {RECOMPUTE: "square", SWAP: "circle"}, {RECOMPUTE: [1, 0], SWAP: [6, 3]}
 
@@ -98,12 +99,14 @@ def _curves(
         x=alt.X(
             "tokens:Q",
             scale=alt.Scale(type="log", base=2, domain=list(x_span), nice=False),
-            axis=alt.Axis(title="tokens of context (log)", values=ticks, format=",d", grid=True, labelOverlap="greedy"),
+            axis=alt.Axis(
+                title=translate("tokens of context (log)"), values=ticks, format=",d", grid=True, labelOverlap="greedy"
+            ),
         ),
         y=alt.Y(
             "seconds:Q",
             scale=alt.Scale(type="log", domain=list(y_span), nice=False),
-            axis=y_axis("seconds (log)", format=",~g", values=powers(y_span)),
+            axis=y_axis(translate("seconds (log)"), format=",~g", values=powers(y_span)),
         ),
         color=alt.Color("way:N", scale=scale(dict(colours)), legend=legend),
     )

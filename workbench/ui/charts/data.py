@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from workbench.config import Knobs
+from workbench.i18n import translate
 from workbench.metrics.requests import LONG_PROMPT
 from workbench.trace import Trace
 from workbench.ui.charts.theme import Look
@@ -126,9 +127,9 @@ def revisions(trace: Trace, first_s: float = 0.0) -> pd.DataFrame:
             "revision": frame["revision"],
             "policy": frame["policy"],
             "budget": frame["budget"],
-            "chunk": [f"{n:,.0f}" if n else "off" for n in frame["chunk"].fillna(0)],
+            "chunk": [f"{n:,.0f}" if n else translate("off") for n in frame["chunk"].fillna(0)],
             "running cap": frame["max_running"],
-            "prefill every": [f"{n:,.0f} steps" if n else "-" for n in every],
+            "prefill every": [translate("{n:,.0f} steps", n=n) if n else "-" for n in every],
             "also": [further(row) for row in frame.to_dict("records")],
         }
     ).reset_index(drop=True)
@@ -149,8 +150,9 @@ def further(knobs: Mapping[str, Any]) -> str:
             continue
         facts = field.json_schema_extra
         label, unit = (facts.get("label"), facts.get("unit", "")) if isinstance(facts, dict) else (name, "")
+        label, unit = translate(str(label)), translate(str(unit))
         if isinstance(field.default, bool):
-            said.append(f"{label} {'on' if value else 'off'}")
+            said.append(f"{label} {translate('on') if value else translate('off')}")
         else:
             said.append(f"{label} {100 * value:g} %" if name == "watermark" else f"{label} {value:,g} {unit}".strip())
     return " · ".join(said) or "-"

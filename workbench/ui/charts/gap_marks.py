@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from workbench.config import SLO
+from workbench.i18n import counted, marked, translate
 from workbench.ui.charts.knobs import draw_knobs
 from workbench.ui.charts.scales import (
     Bounds,
@@ -23,7 +24,7 @@ from workbench.ui.charts.scales import (
 from workbench.ui.charts.stall_marks import draw_stalls
 from workbench.ui.charts.theme import SHAPES, Look
 
-NAME = "Token gaps"
+NAME = marked("Token gaps")
 SHORTEST = 0.01  # ms; shorter gaps are drawn as this, since a log axis has no zero
 SHADE_LABELS = 8  # most long prefills that are named; the others are on hover only
 _ROOM = 3  # a gap less than so many times below the promise has its figure above it
@@ -87,22 +88,22 @@ def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float)
 
 def prefill_words(request: str, tokens: int, steps: int | None) -> str:
     """What a shade stands for; without step records it runs from the send to the first token."""
-    how = " (sent → first)" if steps is None else f" in {steps:,} step{'' if steps == 1 else 's'}"
-    return f"{request}: {tokens:,} tokens{how}"
+    how = translate(" (sent → first)") if steps is None else counted(" in {n:,} step", " in {n:,} steps", steps)
+    return translate("{request}: {tokens:,} tokens{how}", request=request, tokens=tokens, how=how)
 
 
 def _y(field: str, bounds: Bounds) -> alt.Y:
     return alt.Y(
         f"{field}:Q",
         scale=alt.Scale(type="log", domain=domain(bounds), nice=False, clamp=True),
-        axis=y_axis("gap, ms (log)", format=",~f", values=powers(bounds)),
+        axis=y_axis(translate("gap, ms (log)"), format=",~f", values=powers(bounds)),
     )
 
 
 def _points(sources: Sources, y: alt.Y, look: Look, series: str, names: Sequence[str], engine: bool) -> list[alt.Chart]:
     if "gaps" not in sources:
         return []
-    in_engine = [alt.Tooltip("engine:Q", title="engine gap, ms", format=",.1f")] if engine else []
+    in_engine = [alt.Tooltip("engine:Q", title=translate("engine gap, ms"), format=",.1f")] if engine else []
     points = (
         alt.Chart(sources["gaps"])
         .mark_point(
@@ -125,10 +126,10 @@ def _points(sources: Sources, y: alt.Y, look: Look, series: str, names: Sequence
             ),
             tooltip=[
                 alt.Tooltip("stream:N"),
-                alt.Tooltip("gap:Q", title="gap, ms", format=",.1f"),
+                alt.Tooltip("gap:Q", title=translate("gap, ms"), format=",.1f"),
                 *in_engine,
-                alt.Tooltip("n:Q", title="tokens that ended it"),
-                alt.Tooltip("t:Q", title="ended, s", format=".3f"),
+                alt.Tooltip("n:Q", title=translate("tokens that ended it")),
+                alt.Tooltip("t:Q", title=translate("ended, s"), format=".3f"),
             ],
         )
     )
@@ -177,7 +178,7 @@ def _shading(sources: Sources, look: Look) -> list[alt.Chart]:
         layers.append(
             alt.Chart(sources["shades"])
             .mark_rect(color=look.palette.prefill, opacity=0.2, clip=True, aria=False)
-            .encode(x=time_axis("t", look), x2="t2:Q", tooltip=[alt.Tooltip("what:N", title="prefill of")])
+            .encode(x=time_axis("t", look), x2="t2:Q", tooltip=[alt.Tooltip("what:N", title=translate("prefill of"))])
         )
     if "shade_labels" in sources:
         low, high = edges(look)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from workbench import metrics
 from workbench.config import SLO
+from workbench.i18n import counted, translate
 from workbench.metrics.requests import LONG_PROMPT
 from workbench.trace import Trace
 from workbench.ui.charts.data import decimate, long_prefills, on_span
@@ -41,7 +42,10 @@ def gap_chart(
     gaps = metrics.gaps(trace)
     if gaps.empty:
         return message_chart(
-            look, name=NAME, subtitle=origin(trace), message="No token gaps in this trace:\nno stream got two outputs."
+            look,
+            name=NAME,
+            subtitle=origin(trace),
+            message=translate("No token gaps in this trace:\nno stream got two outputs."),
         )
     stalls = metrics.stalls(trace, slo)
     marked = decimate(stalls, "at_s", ["gap_ms"], STALLS)
@@ -72,22 +76,24 @@ def gap_chart(
     )
     top = gaps["gap_ms"].max()
     p50, p99 = np.percentile(gaps["gap_ms"], (50, 99))
-    stood = f"{len(stalls):,} stall{'' if len(stalls) == 1 else 's'}"
-    figures = f"P50 {p50:,.0f} · P99 {p99:,.0f} · max {top:,.0f} ms"
-    lines = [f"{origin(trace)} · {len(gaps):,} gaps · {figures} · {stood}"]
+    stood = counted("{n:,} stall", "{n:,} stalls", len(stalls))
+    figures = translate("P50 {p50:,.0f} · P99 {p99:,.0f} · max {top:,.0f} ms", p50=p50, p99=p99, top=top)
+    lines = [" · ".join([origin(trace), translate("{count:,} gaps", count=len(gaps)), figures, stood])]
     if len(kept) < len(gaps):
-        lines.append(f"{len(kept):,} of {len(gaps):,} gaps drawn: the longest of each bucket")
+        lines.append(
+            translate("{kept:,} of {all:,} gaps drawn: the longest of each bucket", kept=len(kept), all=len(gaps))
+        )
     if look.legend:
-        marks = "filled, with a whisker: stall and the silence before it · " if len(stalls) else ""
-        lines.append(f"{marks}shaded: prefill of a long prompt · dotted: knobs")
+        marks = translate("filled, with a whisker: stall and the silence before it · ") if len(stalls) else ""
+        lines.append(marks + translate("shaded: prefill of a long prompt · dotted: knobs"))
     return finish(
         chart,
         look,
         name=NAME,
         subtitle=lines,
         description=(
-            f"Points: time between two outputs of one stream, in ms on a log axis, against the time it ended. "
-            f"{stood.capitalize()} above the promise of {slo.gap_ms:,.0f} ms."
+            translate("Points: time between two outputs of one stream, in ms on a log axis, against the time it ended.")
+            + translate(" {stalls} above the promise of {gap:,.0f} ms.", stalls=stood.capitalize(), gap=slo.gap_ms)
         ),
     )
 
@@ -137,7 +143,7 @@ def _longest(gaps: pd.DataFrame) -> pd.DataFrame:
         {
             "t": [worst["at_s"]],
             "gap": [max(round(float(worst["gap_ms"]), 2), SHORTEST)],
-            "label": [f"max {worst['gap_ms']:,.0f} ms"],
+            "label": [translate("max {gap:,.0f} ms", gap=worst["gap_ms"])],
         }
     )
 

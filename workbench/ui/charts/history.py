@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from workbench import metrics
+from workbench.i18n import counted, marked, translate
 from workbench.trace import Trace
 from workbench.ui.charts.data import on_span
 from workbench.ui.charts.history_marks import HEIGHTS, LINES, NAME, draw_history
@@ -36,7 +37,9 @@ def history_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.Lay
     where = origin(trace)
     phases = metrics.phases(trace)
     if phases.empty:
-        return message_chart(look, name=NAME, subtitle=where, message=why_missing(trace, "No phases of requests"))
+        return message_chart(
+            look, name=NAME, subtitle=where, message=why_missing(trace, marked("No phases of requests"))
+        )
     losses = metrics.preemptions(trace)
     requests = _requests(trace, phases, losses)
     lanes, headings, rows = _laid_out(_chosen(requests, LANES))
@@ -62,20 +65,27 @@ def history_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.Lay
     lines = [f"{where} · {_preemption_words(losses)}"]
     if len(lanes) < len(requests):
         lines.append(
-            f"{len(lanes):,} of {len(requests):,} requests shown: of each class those that lost most, then those "
-            "that waited longest"
+            translate(
+                "{shown:,} of {all:,} requests shown: of each class those that lost most, then those that "
+                "waited longest",
+                shown=len(lanes),
+                all=len(requests),
+            )
         )
     if len(kept) < len(bars):
-        lines.append(f"{len(kept):,} of {len(bars):,} phases drawn: the longest")
+        lines.append(translate("{kept:,} of {all:,} phases drawn: the longest", kept=len(kept), all=len(bars)))
     if look.legend and len(losses):
-        lines.append("cross: preemption, and the tokens of KV that it cost")
+        lines.append(translate("cross: preemption, and the tokens of KV that it cost"))
     return finish(
         chart,
         look,
         name=NAME,
         subtitle=lines,
-        description=f"A lane for each of {len(lanes):,} requests with its phases against time. "
-        f"{_preemption_words(losses).capitalize()}.",
+        description=translate(
+            "A lane for each of {lanes:,} requests with its phases against time. {losses}.",
+            lanes=len(lanes),
+            losses=_preemption_words(losses).capitalize(),
+        ),
     )
 
 
@@ -111,7 +121,9 @@ def _laid_out(requests: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, int]:
     lanes, headings, at = [], [], 0
     for name, part in ordered.groupby("class", sort=False):
         urgency = part["priority"].dropna().unique()
-        what = f"{name} (priority {urgency[0]:.0f})" if len(urgency) == 1 else str(name)
+        what = str(name)
+        if len(urgency) == 1:
+            what = translate("{name} (priority {priority:.0f})", name=name, priority=urgency[0])
         headings.append((at, what))
         lanes.append(part[["request", "class"]].assign(lane=range(at + 1, at + 1 + len(part))))
         at += 1 + len(part)
@@ -159,10 +171,11 @@ def _marks(losses: pd.DataFrame, lanes: pd.DataFrame, look: Look) -> pd.DataFram
 def _preemption_words(losses: pd.DataFrame) -> str:
     """How often, how much was lost, how much was computed again, and for how long a request was away."""
     if losses.empty:
-        return "no preemption"
+        return translate("no preemption")
     lost, again = losses["lost_tokens"].sum(min_count=1), losses["recomputed_tokens"].sum(min_count=1)
-    words = [f"{len(losses):,} preemption{'' if len(losses) == 1 else 's'}"]
-    words += [f"{lost:,.0f} tokens lost"] if pd.notna(lost) else []
-    words += [f"{again:,.0f} computed again"] if pd.notna(again) else []
+    words = [counted("{n:,} preemption", "{n:,} preemptions", len(losses))]
+    words += [translate("{lost:,.0f} tokens lost", lost=lost)] if pd.notna(lost) else []
+    words += [translate("{again:,.0f} computed again", again=again)] if pd.notna(again) else []
     away = losses["away_s"].max()
-    return ", ".join(words + ([f"away up to {away:,.1f} s"] if pd.notna(away) else []))
+    words += [translate("away up to {away:,.1f} s", away=away)] if pd.notna(away) else []
+    return translate(", ").join(words)

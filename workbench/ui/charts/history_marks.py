@@ -9,11 +9,12 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.ui.charts.knobs import draw_knobs
 from workbench.ui.charts.scales import Source, Sources, time_axis, y_axis, zoomable
 from workbench.ui.charts.theme import Look, Palette
 
-NAME = "History of requests"
+NAME = marked("History of requests")
 LINES = ("queued", "preempted")  # phases in which nothing is computed: lines, the others are bars
 # Half the height of a bar, as a share of its lane: a second channel beside colour.
 HEIGHTS = {"queued": 0.0, "prefill": 0.4, "decode": 0.17, "preempted": 0.0, "recompute": 0.4}
@@ -78,7 +79,7 @@ def _phase(rows: Source, phase: str, lanes: Mapping[int, str], look: Look) -> al
             alt.Tooltip("phase:N"),
             alt.Tooltip("tokens:Q", format=","),
             alt.Tooltip("seconds:Q", format=",.3f"),
-            alt.Tooltip("t:Q", title="from, s", format=".3f"),
+            alt.Tooltip("t:Q", title=translate("from, s"), format=".3f"),
         ],
     )
     colour = _colour(phase, look.palette)
@@ -129,12 +130,12 @@ def _crosses(sources: Sources, lanes: Mapping[int, str], look: Look) -> list[alt
     if "marks" not in sources:
         return []
     tip = [
-        alt.Tooltip("request:N", title="preempted"),
-        alt.Tooltip("lost:Q", title="tokens of KV lost", format=","),
-        alt.Tooltip("again:Q", title="computed again, tokens", format=","),
-        alt.Tooltip("away:Q", title="until it ran again, s"),
-        alt.Tooltip("recovered:Q", title="until its old context was back, s"),
-        alt.Tooltip("t:Q", title="at, s", format=".3f"),
+        alt.Tooltip("request:N", title=translate("preempted")),
+        alt.Tooltip("lost:Q", title=translate("tokens of KV lost"), format=","),
+        alt.Tooltip("again:Q", title=translate("computed again, tokens"), format=","),
+        alt.Tooltip("away:Q", title=translate("until it ran again, s")),
+        alt.Tooltip("recovered:Q", title=translate("until its old context was back, s")),
+        alt.Tooltip("t:Q", title=translate("at, s"), format=".3f"),
     ]
     crosses = (
         alt.Chart(sources["marks"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import translate
 from workbench.trace import Trace
 from workbench.ui.charts.data import decimate, revisions
 from workbench.ui.charts.scales import Source, Sources, edges, time_axis
@@ -34,11 +35,11 @@ def draw_knobs(sources: Sources, look: Look) -> list[alt.Chart]:
     if "rules" not in sources:
         return []
     tip = [
-        alt.Tooltip("label:N", title="knobs"),
-        alt.Tooltip("t:Q", title="in force from, s", format=".3f"),
+        alt.Tooltip("label:N", title=translate("knobs")),
+        alt.Tooltip("t:Q", title=translate("in force from, s"), format=".3f"),
         alt.Tooltip("policy:N"),
-        alt.Tooltip("budget:Q", title="budget, tokens", format=","),
-        alt.Tooltip("chunk:N", title="chunk, tokens"),
+        alt.Tooltip("budget:Q", title=translate("budget, tokens"), format=","),
+        alt.Tooltip("chunk:N", title=translate("chunk, tokens")),
         alt.Tooltip("running cap:Q"),
         alt.Tooltip("prefill every:N"),
         alt.Tooltip("also:N"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.ui.charts.theme import Look, finish
 
-NAME = "Largest step that fits"
+NAME = marked("Largest step that fits")
 
 
 def largest_step_chart(
@@ -40,12 +41,14 @@ def largest_step_chart(
     x = alt.X(
         "budget:Q",
         scale=alt.Scale(type="log", base=2, domain=[ends[0] / 1.2, ends[1] * 1.2], nice=False),
-        axis=alt.Axis(title="budget at the start, tokens (log)", values=sorted(set(rows["budget"])), format=",d"),
+        axis=alt.Axis(
+            title=translate("budget at the start, tokens (log)"), values=sorted(set(rows["budget"])), format=",d"
+        ),
     )
     y = alt.Y(
         "tokens:Q",
         scale=alt.Scale(type="log", base=2, domain=[ends[0] / 1.2, top], nice=False),
-        axis=alt.Axis(title="tokens in one step (log)", values=[2.0**n for n in range(8, 20)], format=",d"),
+        axis=alt.Axis(title=translate("tokens in one step (log)"), values=[2.0**n for n in range(8, 20)], format=",d"),
     )
     shape = alt.Scale(domain=names, range=["circle", "square", "triangle-up", "diamond"][: len(names)])
     dash = alt.Scale(domain=names, range=[[1, 0], [6, 3], [2, 2], [8, 2, 2, 2]][: len(names)])

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.trace import Trace
 from workbench.ui.charts.data import MIB, bar_ends, decimate, hold_s, known, on_span, timeline
 from workbench.ui.charts.knobs import RULES, knob_frames
@@ -16,7 +17,7 @@ from workbench.ui.charts.origin import origin, why_missing
 from workbench.ui.charts.scales import present
 from workbench.ui.charts.theme import Look, finish, message_chart
 
-MISSING = "No memory peak per step"
+MISSING = marked("No memory peak per step")
 GIB = 1024 * MIB
 RESIDENT = "host engine rss"  # the sampler's name of what the engine's processes hold
 
@@ -61,18 +62,26 @@ def memory_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.Laye
         what=what,
         parts=list(split["part"]) if len(split) else [],
     )
-    lines = [f"{where} · peak {peak['activation_mib']:,.1f} MiB in a step of {peak['tokens']:,} tokens"]
-    words = [f"{what} up to {samples['bytes'].max() / MIB:,.0f} MiB (line)"] if len(samples) else []
+    top = translate(
+        "peak {mib:,.1f} MiB in a step of {tokens:,} tokens", mib=peak["activation_mib"], tokens=peak["tokens"]
+    )
+    lines, words = [f"{where} · {top}"], []
+    if len(samples):
+        most = samples["bytes"].max() / MIB
+        words.append(translate("{what} up to {most:,.0f} MiB (line)", what=translate(what), most=most))
     if len(split):
-        words.append(
-            f"bar: {', '.join(f'{part} {mib:,.0f}' for part, mib in zip(split['part'], split['mib'], strict=True))} MiB"
-        )
+        parts = [f"{translate(part)} {mib:,.0f}" for part, mib in zip(split["part"], split["mib"], strict=True)]
+        words.append(translate("bar: {parts} MiB", parts=translate(", ").join(parts)))
     if words:
         lines.append(" · ".join(words))
     if len(measured) < len(steps):
-        lines.append(f"{len(steps) - len(measured):,} of {len(steps):,} steps without a measurement")
+        lines.append(
+            translate("{n:,} of {all:,} steps without a measurement", n=len(steps) - len(measured), all=len(steps))
+        )
     if len(kept) < len(measured):
-        lines.append(f"{len(kept):,} of {len(measured):,} steps drawn: the largest of each bucket")
+        lines.append(
+            translate("{kept:,} of {all:,} steps drawn: the largest of each bucket", kept=len(kept), all=len(measured))
+        )
     return finish(
         chart, look, name=NAME, subtitle=lines, description=describe(what if len(levels) else "", len(split) > 0)
     )
@@ -85,12 +94,12 @@ def describe(line: str, split: bool) -> str:
         line: what the line is, empty without one.
         split: whether there is a bar of what memory is made of.
     """
-    text = "Bars of the activation memory peak of each scheduler step against time"
+    text = translate("Bars of the activation memory peak of each scheduler step against time")
     if line:
-        text += f", {line} as a line"
+        text += translate(", {line} as a line", line=translate(line))
     if split:
-        text += ", a stacked bar at the right of what the engine's memory is made of"
-    return f"{text}."
+        text += translate(", a stacked bar at the right of what the engine's memory is made of")
+    return text + translate(".")
 
 
 def lines_of(sources: Iterable[str]) -> tuple[frozenset[str], str]:
@@ -100,7 +109,9 @@ def lines_of(sources: Iterable[str]) -> tuple[frozenset[str], str]:
     """
     found = set(sources)
     devices = {name for name in found if name.endswith(" used") and not name.startswith("host ")}
-    return (frozenset(devices), "device used") if devices else (frozenset(found & {RESIDENT}), "resident")
+    return (
+        (frozenset(devices), marked("device used")) if devices else (frozenset(found & {RESIDENT}), marked("resident"))
+    )
 
 
 def stacked(split: Mapping[str, Any] | None, activation_bytes: float) -> list[dict[str, Any]]:

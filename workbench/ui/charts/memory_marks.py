@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from workbench.i18n import marked, translate
 from workbench.ui.charts.knobs import draw_knobs
 from workbench.ui.charts.scales import Bounds, Sources, domain, right_axis, time_axis, y_axis, zoomable
 from workbench.ui.charts.theme import Look
 
-NAME = "Activation memory per step"
-ACTIVATION, GRAPHS = "activation peak", "graphs"
+NAME = marked("Activation memory per step")
+ACTIVATION, GRAPHS = marked("activation peak"), marked("graphs")
 PARTS = {  # of the engine's memory, from the bottom up: name → key of the metadata's memory split
-    "weights": "weights_bytes",
-    "KV pool": "kv_bytes",
+    marked("weights"): "weights_bytes",
+    marked("KV pool"): "kv_bytes",
     GRAPHS: "graphs_bytes",
     ACTIVATION: "activation_bytes",
 }
@@ -53,14 +54,14 @@ def _peaks(sources: Sources, look: Look, span: Bounds) -> list[alt.Chart]:
             y=alt.Y(
                 "mib:Q",
                 scale=alt.Scale(domain=domain(span), nice=False),
-                axis=y_axis("activation peak, MiB", tickCount=4),
+                axis=y_axis(translate("activation peak, MiB"), tickCount=4),
             ),
             y2=alt.datum(0),
             tooltip=[
-                alt.Tooltip("mib:Q", title="activation peak, MiB", format=",.2f"),
-                alt.Tooltip("tokens:Q", title="tokens in the step", format=","),
+                alt.Tooltip("mib:Q", title=translate("activation peak, MiB"), format=",.2f"),
+                alt.Tooltip("tokens:Q", title=translate("tokens in the step"), format=","),
                 alt.Tooltip("step:Q"),
-                alt.Tooltip("t:Q", title="began, s", format=".3f"),
+                alt.Tooltip("t:Q", title=translate("began, s"), format=".3f"),
             ],
         )
     )
@@ -71,7 +72,9 @@ def _held(sources: Sources, look: Look, held: Bounds, what: str, parts: Sequence
     """What lies on the right axis: the line, and the bar of parts between the plot and the axis."""
     offset = _BESIDE if "split" in sources else 0
     scale = alt.Scale(domain=domain(held), nice=False)
-    title = f"{what}, GiB (line)" if "levels" in sources else "engine, GiB (bar)"
+    title = translate("engine, GiB (bar)")
+    if "levels" in sources:
+        title = translate("{what}, GiB (line)", what=translate(what))
     axis = right_axis(title, look, offset=offset, tickCount=4)
     colours, layers = look.palette, []
     if "levels" in sources:
@@ -95,7 +98,7 @@ def _held(sources: Sources, look: Look, held: Bounds, what: str, parts: Sequence
                     "part:N", scale=alt.Scale(domain=list(parts), range=[shades[part] for part in parts]), legend=legend
                 ),
                 tooltip=[
-                    alt.Tooltip("part:N", title="engine memory"),
+                    alt.Tooltip("part:N", title=translate("engine memory")),
                     alt.Tooltip("mib:Q", title="MiB", format=",.1f"),
                 ],
             )

@@ -6,6 +6,7 @@ import altair as alt
 import pandas as pd
 
 from workbench import metrics
+from workbench.i18n import counted, marked, translate
 from workbench.metrics.mfu import KINDS, missing, peak_of
 from workbench.trace import Trace
 from workbench.ui.charts.data import decimate, on_span
@@ -14,7 +15,7 @@ from workbench.ui.charts.origin import origin
 from workbench.ui.charts.scales import time_axis, y_axis, zoomable
 from workbench.ui.charts.theme import Look, finish, message_chart
 
-NAME = "Model FLOPs utilisation per step"
+NAME = marked("Model FLOPs utilisation per step")
 _SHAPES = {"decode": "circle", "mixed": "diamond", "prefill": "square"}
 
 
@@ -33,7 +34,12 @@ def mfu_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerCh
     steps = metrics.mfu(trace)
     steps = steps[steps["mfu"].notna()]
     if steps.empty:
-        return message_chart(look, name=NAME, subtitle=where, message=f"No MFU in this trace:\n{missing(trace)}.")
+        return message_chart(
+            look,
+            name=NAME,
+            subtitle=where,
+            message=translate("No MFU in this trace:\n{reason}.", reason=translate(missing(trace))),
+        )
     medians = steps.groupby("kind", observed=True)["mfu"].agg(["median", "size"])
     there = [kind for kind in KINDS if kind in medians.index]
     names = {kind: _named(kind, medians.loc[kind]) for kind in there}
@@ -55,36 +61,46 @@ def mfu_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerCh
     )
     top = look.y_domain or (0.0, 1.15 * float(points["mfu"].max()) or 1.0)
     chart = alt.layer(*_points(points, names, top, look), *_levels(levels, names, top, look), *draw_knobs(rules, look))
-    lines = [f"{where} · share of the peak, {peak_words(trace)}"]
+    lines = [translate("{where} · share of the peak, {peak}", where=where, peak=peak_words(trace))]
     if len(kept) < len(steps):
-        lines.append(f"{len(kept):,} of {len(steps):,} steps drawn: the highest of each bucket")
+        lines.append(
+            translate("{kept:,} of {all:,} steps drawn: the highest of each bucket", kept=len(kept), all=len(steps))
+        )
     return finish(
         chart,
         look,
         name=NAME,
         subtitle=lines,
         description=(
-            "Points: floating-point work of the model in a step over what the device's peak would do in its time, "
-            f"against time. {'; '.join(names.values())}."
+            translate(
+                "Points: floating-point work of the model in a step over what the device's peak would do in its time, "
+                "against time. {kinds}.",
+                kinds=translate("; ").join(names.values()),
+            )
         ),
     )
 
 
 def _named(kind: str, figures: pd.Series) -> str:
-    count = int(figures["size"])
-    return f"{kind} ({count:,} step{'' if count == 1 else 's'}): median {100 * figures['median']:,.1f} %"
+    count = counted("{n:,} step", "{n:,} steps", int(figures["size"]))
+    median = 100 * figures["median"]
+    return translate("{kind} ({count}): median {median:,.1f} %", kind=translate(kind), count=count, median=median)
 
 
 def peak_words(trace: Trace) -> str:
     """The peak of a trace's device and where the figure comes from."""
     peak = peak_of(trace)
     if peak is None:
-        return "an unknown peak"
-    return f"{float(peak['flops_per_s']) / 1e12:,.3g} TFLOP/s: {peak.get('source') or 'source not stated'}"
+        return translate("an unknown peak")
+    return f"{float(peak['flops_per_s']) / 1e12:,.3g} TFLOP/s: {peak.get('source') or translate('source not stated')}"
 
 
 def _y(top: tuple[float, float]) -> alt.Y:
-    return alt.Y("mfu:Q", scale=alt.Scale(domain=list(top), nice=False), axis=y_axis("MFU, % of the peak", tickCount=4))
+    return alt.Y(
+        "mfu:Q",
+        scale=alt.Scale(domain=list(top), nice=False),
+        axis=y_axis(translate("MFU, % of the peak"), tickCount=4),
+    )
 
 
 def _points(
@@ -109,10 +125,10 @@ def _points(
             fill=alt.Fill("kind:N", scale=scale(filling), legend=legend),
             tooltip=[
                 alt.Tooltip("kind:N"),
-                alt.Tooltip("mfu:Q", title="MFU, %", format=".2f"),
+                alt.Tooltip("mfu:Q", title=translate("MFU, %"), format=".2f"),
                 alt.Tooltip("tokens:Q", format=","),
-                alt.Tooltip("gflop:Q", title="work, GFLOP", format=",.2f"),
-                alt.Tooltip("ms:Q", title="step time, ms", format=",.1f"),
+                alt.Tooltip("gflop:Q", title=translate("work, GFLOP"), format=",.2f"),
+                alt.Tooltip("ms:Q", title=translate("step time, ms"), format=",.1f"),
                 alt.Tooltip("step:Q"),
             ],
         )

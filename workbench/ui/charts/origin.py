@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from workbench.i18n import marked, translate
 from workbench.origin import origin_words
 from workbench.trace import Trace
 
 _BECAUSE = {
-    "attached": "an attached server shows only what its client sees",
-    "simulated": "a simulation does not measure it",
+    "attached": marked("an attached server shows only what its client sees"),
+    "simulated": marked("a simulation does not measure it"),
 }
 
 
@@ -16,13 +17,18 @@ def origin(trace: Trace) -> str:
 
     A run that did not complete says so behind it.
     """
-    label = origin_words(trace.meta)
+    label = in_pieces(origin_words(trace.meta))
     status = str(trace.meta.get("status") or "complete")
-    return label if status == "complete" else f"{label}, run {status}"
+    return label if status == "complete" else translate("{label}, run {status}", label=label, status=translate(status))
 
 
 def why_missing(trace: Trace, what: str) -> str:
     """A sentence in place of a chart: what is not in the trace, and why where the origin tells."""
-    label = origin(trace)
-    reason = next((text for word, text in _BECAUSE.items() if word in label.lower()), "the run recorded none")
-    return f"{what} in this trace:\n{reason}."
+    label = origin_words(trace.meta)
+    reason = next((text for word, text in _BECAUSE.items() if word in label.lower()), marked("the run recorded none"))
+    return translate("{what} in this trace:\n{reason}.", what=translate(what), reason=translate(reason))
+
+
+def in_pieces(words: str) -> str:
+    """Words with " · " and commas between, each translated by itself: names of machines among them stay."""
+    return " · ".join(", ".join(map(translate, part.split(", "))) for part in words.split(" · "))

@@ -9,6 +9,7 @@ import altair as alt
 
 from workbench import metrics
 from workbench.config import SLO
+from workbench.i18n import marked, translate
 from workbench.trace import Trace
 from workbench.ui.charts.data import run_span
 from workbench.ui.charts.gaps import gap_chart, gap_domain
@@ -16,7 +17,7 @@ from workbench.ui.charts.stall_marks import cause_words
 from workbench.ui.charts.theme import Look, config
 from workbench.ui.charts.waits import origins, policy_waits
 
-NAME = "Policies side by side"
+NAME = marked("Policies side by side")
 _BETWEEN = 66  # px that the axis of the right plot and the space before it take
 _NARROW = 560  # px; below, the plots stand under each other
 
@@ -49,15 +50,23 @@ def policy_chart(runs: Mapping[str, Trace], slo: SLO, look: Look | None = None) 
         policy_waits(runs, slo, replace(look, title=None, bare=True, legend=False)),
         spacing=24,
         title=alt.TitleParams(
-            text=look.title or NAME,
+            text=look.title or translate(NAME),
             subtitle=[
-                f"{origins(runs)} · {len(runs)} policies under the same load · SLO {slo.gap_ms:,.0f} ms between tokens",
-                f"{_stall_words(runs, slo)}shaded: prefill of a long prompt",
+                f"{origins(runs)} · "
+                + translate(
+                    "{count} policies under the same load · SLO {gap:,.0f} ms between tokens",
+                    count=len(runs),
+                    gap=slo.gap_ms,
+                ),
+                _stall_words(runs, slo) + translate("shaded: prefill of a long prompt"),
             ],
         ),
         description=(
-            f"Token gaps of {len(runs)} policies against time on one scale, then TTFT and gaps of each class "
-            f"({origins(runs)})."
+            translate(
+                "Token gaps of {count} policies against time on one scale, then TTFT and gaps of each class ({where}).",
+                count=len(runs),
+                where=origins(runs),
+            )
         ),
     )
     return chart if look.bare else chart.configure(**config(look.palette))
@@ -66,7 +75,7 @@ def policy_chart(runs: Mapping[str, Trace], slo: SLO, look: Look | None = None) 
 def _stall_words(runs: Mapping[str, Trace], slo: SLO) -> str:
     """What the marks of stalls stand for; empty where there are none."""
     causes = {cause for trace in runs.values() for cause in metrics.stalls(trace, slo)["cause"]}
-    return f"filled, with a whisker: stall by {cause_words(causes)} · " if causes else ""
+    return translate("filled, with a whisker: stall by {causes} · ", causes=cause_words(causes)) if causes else ""
 
 
 def _gaps(name: str, trace: Trace, slo: SLO, look: Look) -> alt.Chart | alt.LayerChart:

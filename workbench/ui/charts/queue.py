@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.trace import Trace
 from workbench.ui.charts.data import decimate, known, on_span, timeline
 from workbench.ui.charts.knobs import RULES, knob_frames
@@ -14,7 +15,7 @@ from workbench.ui.charts.scales import present
 from workbench.ui.charts.theme import Look, finish, message_chart
 
 CROSSES = 200  # most preemptions that are marked
-_COLUMNS = {"kv_use": "KV use", "running": RUNNING, "waiting": WAITING, "preempted": "preemptions"}
+_COLUMNS = {"kv_use": marked("KV use"), "running": RUNNING, "waiting": WAITING, "preempted": marked("preemptions")}
 
 
 def queue_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerChart:
@@ -29,7 +30,9 @@ def queue_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.Layer
     where = origin(trace)
     lacking = [text for column, text in _COLUMNS.items() if not known(steps, column)]
     if len(lacking) == len(_COLUMNS):
-        return message_chart(look, name=NAME, subtitle=where, message=why_missing(trace, "No KV use and no queue"))
+        return message_chart(
+            look, name=NAME, subtitle=where, message=why_missing(trace, marked("No KV use and no queue"))
+        )
     steps = steps.assign(
         kv=steps["kv_use"].astype(float) * 100,
         running=steps["running"].astype(float),
@@ -55,15 +58,17 @@ def queue_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.Layer
     )
     words = [where]
     if "KV use" not in lacking:
-        words.append(f"KV use up to {steps['kv'].max():.0f} %")
+        words.append(translate("KV use up to {most:.0f} %", most=steps["kv"].max()))
     if "preemptions" not in lacking:
-        words.append(f"{int(steps['victims'].sum()):,} preemptions")
+        words.append(translate("{n:,} preemptions", n=int(steps["victims"].sum())))
     subtitle = [" · ".join(words)]
     if lacking:
-        subtitle.append(f"not recorded: {', '.join(lacking)}")
+        subtitle.append(translate("not recorded: {what}", what=translate(", ").join(map(translate, lacking))))
     if len(kept) < len(steps):
-        subtitle.append(f"{len(kept):,} of {len(steps):,} steps drawn: the largest of each bucket")
-    return finish(chart, look, name=NAME, subtitle=subtitle, description=DESCRIPTION)
+        subtitle.append(
+            translate("{kept:,} of {all:,} steps drawn: the largest of each bucket", kept=len(kept), all=len(steps))
+        )
+    return finish(chart, look, name=NAME, subtitle=subtitle, description=translate(DESCRIPTION))
 
 
 def _losses(losses: pd.DataFrame) -> pd.DataFrame:

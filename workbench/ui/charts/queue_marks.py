@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import altair as alt
 
+from workbench.i18n import marked, translate
 from workbench.ui.charts.knobs import draw_knobs
 from workbench.ui.charts.scales import Bounds, Sources, domain, right_axis, time_axis, y_axis, zoomable
 from workbench.ui.charts.theme import Look
 
-NAME = "KV use and queue"
-RUNNING, WAITING = "running", "waiting"
-DESCRIPTION = (
+NAME = marked("KV use and queue")
+RUNNING, WAITING = marked("running"), marked("waiting")
+DESCRIPTION = marked(
     "KV blocks in use as an area, running (solid) and waiting (dashed) requests as lines, "
     "preemptions as crosses, against time."
 )
@@ -48,9 +49,12 @@ def _kv(sources: Sources, look: Look, span: Bounds) -> list[alt.Chart]:
             y=alt.Y(
                 "kv:Q",
                 scale=alt.Scale(domain=domain(span)),
-                axis=y_axis("KV in use, % (area)", tickCount=4),
+                axis=y_axis(translate("KV in use, % (area)"), tickCount=4),
             ),
-            tooltip=[alt.Tooltip("kv:Q", title="KV in use, %"), alt.Tooltip("t:Q", title="at, s", format=".3f")],
+            tooltip=[
+                alt.Tooltip("kv:Q", title=translate("KV in use, %")),
+                alt.Tooltip("t:Q", title=translate("at, s"), format=".3f"),
+            ],
         )
     )
     return [zoomable(area, look)]
@@ -69,7 +73,7 @@ def _lines(sources: Sources, look: Look, requests: Bounds) -> list[alt.Chart]:
             y=alt.Y(
                 "requests:Q",
                 scale=alt.Scale(domain=domain(requests), nice=False),
-                axis=right_axis("requests (lines)", look, tickMinStep=1, tickCount=4),
+                axis=right_axis(translate("requests (lines)"), look, tickMinStep=1, tickCount=4),
             ),
             color=alt.Color(
                 "series:N", scale=alt.Scale(domain=names, range=[colours.ink, colours.muted]), legend=legend
@@ -98,9 +102,9 @@ def _crosses(sources: Sources, look: Look) -> list[alt.Chart]:
             x=time_axis("t", look),
             y=alt.value(10),
             tooltip=[
-                alt.Tooltip("victims:Q", title="preempted"),
-                alt.Tooltip("who:N", title="requests"),
-                alt.Tooltip("t:Q", title="at, s", format=".3f"),
+                alt.Tooltip("victims:Q", title=translate("preempted")),
+                alt.Tooltip("who:N", title=translate("requests")),
+                alt.Tooltip("t:Q", title=translate("at, s"), format=".3f"),
             ],
         )
     )

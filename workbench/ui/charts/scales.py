@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from workbench.i18n import translate
 from workbench.ui.charts.theme import Look
 
 Bound = float | str  # a number, or the name of a parameter
@@ -54,7 +55,9 @@ def time_axis(field_name: str, look: Look) -> alt.X:
     bounds: Bounds | None = WINDOW if look.live else look.x_domain
     scale = alt.Scale(domain=domain(bounds), nice=False) if bounds else alt.Scale(zero=True, nice=False)
     words = (
-        {"title": None, "labelExpr": "datum.label + ' s'"} if look.live else {"title": "time since the run began, s"}
+        {"title": None, "labelExpr": "datum.label + ' s'"}
+        if look.live
+        else {"title": translate(translate("time since the run began, s"))}
     )
     return alt.X(f"{field_name}:Q", scale=scale, axis=alt.Axis(tickCount=8, **words))
 

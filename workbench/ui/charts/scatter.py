@@ -8,6 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.metrics import MemoryFit, memory_fit, pooled
 from workbench.trace import Trace
 from workbench.ui.charts.data import MIB, decimate, timeline
@@ -16,7 +17,7 @@ from workbench.ui.charts.origin import origin, why_missing
 from workbench.ui.charts.scales import root_ticks, y_axis
 from workbench.ui.charts.theme import SHAPES, Look, finish, message_chart
 
-NAME = "Memory peak against tokens in the step"
+NAME = marked("Memory peak against tokens in the step")
 
 
 def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt.Chart | alt.LayerChart:
@@ -32,7 +33,7 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
         look: size and theme; ``x_domain`` is tokens, ``y_domain`` MiB.
     """
     look = look or Look(height=300)
-    where = " and ".join(dict.fromkeys(origin(trace) for trace in traces.values())) or "no run"
+    where = translate(" and ").join(dict.fromkeys(origin(trace) for trace in traces.values())) or translate("no run")
     frames = []
     for name, trace in traces.items():
         steps = timeline(trace)
@@ -40,7 +41,7 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
         frames.append(steps[["tokens", "activation_mib", "step", "ms"]].assign(setting=name))
     points = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if points.empty:
-        reason = why_missing(next(iter(traces.values())), MISSING) if traces else MISSING
+        reason = why_missing(next(iter(traces.values())), MISSING) if traces else translate(MISSING)
         return message_chart(look, name=NAME, subtitle=where, message=reason)
     fit = _fit(traces)
     kept = decimate(points, "tokens", ["activation_mib"], look.limit - 40, by="setting")
@@ -51,7 +52,7 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
         "tokens:Q",
         scale=alt.Scale(type="sqrt", domain=list(right), nice=False),
         axis=alt.Axis(
-            title="tokens in the step (√ scale)",
+            title=translate("tokens in the step (√ scale)"),
             format=",d",
             grid=True,
             values=root_ticks(right[1], powers_of_two=True),
@@ -60,7 +61,7 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
     y = alt.Y(
         "activation_mib:Q",
         scale=alt.Scale(type="sqrt", domain=list(top), nice=False),
-        axis=y_axis("activation peak, MiB (√ scale)", format=",~f", values=root_ticks(top[1])),
+        axis=y_axis(translate("activation peak, MiB (√ scale)"), format=",~f", values=root_ticks(top[1])),
     )
     dots = (
         alt.Chart(kept.round({"activation_mib": 3, "ms": 2}))
@@ -84,15 +85,15 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
             ),
             tooltip=[
                 alt.Tooltip("setting:N"),
-                alt.Tooltip("tokens:Q", title="tokens in the step", format=","),
-                alt.Tooltip("activation_mib:Q", title="activation peak, MiB", format=",.2f"),
-                alt.Tooltip("ms:Q", title="step time, ms", format=",.1f"),
+                alt.Tooltip("tokens:Q", title=translate("tokens in the step"), format=","),
+                alt.Tooltip("activation_mib:Q", title=translate("activation peak, MiB"), format=",.2f"),
+                alt.Tooltip("ms:Q", title=translate("step time, ms"), format=",.1f"),
                 alt.Tooltip("step:Q"),
             ],
         )
     )
     layers = [dots]
-    words = f"{len(points):,} steps"
+    words = translate("{count:,} steps", count=len(points))
     if fit is not None:
         tokens = np.linspace(fit.min_tokens, fit.max_tokens, 40)
         curve = pd.DataFrame({"tokens": tokens.round(1), "activation_mib": [fit.bytes_at(n) / MIB for n in tokens]})
@@ -101,16 +102,23 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
             .mark_line(color=look.palette.ink, strokeDash=[5, 4], strokeWidth=1.2, clip=True, aria=False)
             .encode(x=x, y=y)
         )
-        words += f" · dashed: peak grows with tokens^{fit.exponent:.2f} (95 % interval {fit.low:.2f} to {fit.high:.2f})"
+        words += translate(
+            " · dashed: peak grows with tokens^{exponent:.2f} (95 % interval {low:.2f} to {high:.2f})",
+            exponent=fit.exponent,
+            low=fit.low,
+            high=fit.high,
+        )
     lines = [f"{where} · {words}"]
     if len(kept) < len(points):
-        lines.append(f"{len(kept):,} steps drawn: the largest peak of each bucket of tokens")
+        lines.append(translate("{kept:,} steps drawn: the largest peak of each bucket of tokens", kept=len(kept)))
     return finish(
         alt.layer(*layers),
         look,
         name=NAME,
         subtitle=lines,
-        description="Points: activation memory peak of a step against the tokens it ran, one shape a setting.",
+        description=translate(
+            "Points: activation memory peak of a step against the tokens it ran, one shape a setting."
+        ),
     )
 
 

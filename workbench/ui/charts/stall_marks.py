@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.ui.charts.scales import Source, Sources, time_axis
 from workbench.ui.charts.theme import Look
 
@@ -20,13 +21,23 @@ CAUSE_SHAPES = {  # of stall marks, in the order of the causes in metrics
     "client": "triangle-left",
     "unknown": "circle",
 }
-_WORDS = ("diamond", "cross", "square", "plus", "triangle right", "triangle left", "circle")  # for these shapes
+_WORDS = (  # for these shapes
+    marked("diamond"),
+    marked("cross"),
+    marked("square"),
+    marked("plus"),
+    marked("triangle right"),
+    marked("triangle left"),
+    marked("circle"),
+)
 
 
 def cause_words(causes: Iterable[str]) -> str:
     """The shapes of stall marks in words, where there is no legend: those of these causes, in the usual order."""
     there = set(causes)
-    return ", ".join(f"{name} ({shape})" for name, shape in zip(CAUSE_SHAPES, _WORDS, strict=True) if name in there)
+    named = [pair for pair in zip(CAUSE_SHAPES, _WORDS, strict=True) if pair[0] in there]
+    said = [translate("{cause} ({shape})", cause=translate(cause), shape=translate(shape)) for cause, shape in named]
+    return translate(", ").join(said)
 
 
 def draw_stalls(sources: Sources, y: alt.Y, look: Look) -> list[alt.Chart]:
@@ -42,10 +53,10 @@ def draw_stalls(sources: Sources, y: alt.Y, look: Look) -> list[alt.Chart]:
     # In a live chart the cause is not known: it needs all steps of the gap.
     why = [] if look.live else [alt.Tooltip("cause:N"), alt.Tooltip("detail:N"), alt.Tooltip("step:Q")]
     tip = [
-        alt.Tooltip("stream:N", title="stall of"),
-        alt.Tooltip("gap:Q", title="gap, ms", format=",.1f"),
+        alt.Tooltip("stream:N", title=translate("stall of")),
+        alt.Tooltip("gap:Q", title=translate("gap, ms"), format=",.1f"),
         *why,
-        alt.Tooltip("t:Q", title="ended, s", format=".3f"),
+        alt.Tooltip("t:Q", title=translate("ended, s"), format=".3f"),
     ]
     base = alt.Chart(sources["stalls"]).encode(y=y, tooltip=tip)
     colour = look.palette.alert
@@ -73,7 +84,7 @@ def _causes(stalls: Source, look: Look) -> alt.Shape:
     there = set(stalls["cause"]) if isinstance(stalls, pd.DataFrame) else set(CAUSE_SHAPES)
     names = [name for name in CAUSE_SHAPES if name in there]
     legend = alt.Legend(
-        title="stall by",
+        title=translate("stall by"),
         titleOrient="left",
         titlePadding=12,
         symbolFillColor=look.palette.alert,

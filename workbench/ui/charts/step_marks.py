@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from workbench.i18n import marked, translate
 from workbench.ui.charts.knobs import draw_knobs
 from workbench.ui.charts.scales import (
     Bounds,
@@ -20,10 +21,10 @@ from workbench.ui.charts.scales import (
 )
 from workbench.ui.charts.theme import Look
 
-NAME = "Step make-up"
-DECODE, REST = "decode", "other prefill"
+NAME = marked("Step make-up")
+DECODE, REST = "decode", marked("other prefill")
 NAMED = 4  # requests whose prefill has a colour of its own: those with the most prefill
-_REST_LIVE = "prefill of others"  # the widest label
+_REST_LIVE = marked("prefill of others")  # the widest label
 _LABEL_PX = 78  # what it takes, about; longer names of requests are cut, and whole on hover
 SLOTS = tuple(f"slot {n}" for n in range(1, NAMED + 1))  # kinds of a live chart, in place of the requests' names
 
@@ -67,16 +68,18 @@ def _bars(sources: Sources, look: Look, names: Sequence[str], rest: bool, tokens
             y=alt.Y(
                 "y:Q",
                 scale=alt.Scale(type="sqrt", domain=domain(tokens), nice=False),
-                axis=y_axis("tokens (√ scale)", format=",d", values=root_ticks(tokens[1], powers_of_two=True)),
+                axis=y_axis(
+                    translate("tokens (√ scale)"), format=",d", values=root_ticks(tokens[1], powers_of_two=True)
+                ),
             ),
             y2="y2:Q",
             color=alt.Color("kind:N", scale=scale, legend=_legend(look) if look.legend else None),
             tooltip=[
-                alt.Tooltip(f"{what}:N", title="what"),
+                alt.Tooltip(f"{what}:N", title=translate("what")),
                 alt.Tooltip("tokens:Q", format=","),
                 alt.Tooltip("step:Q"),
-                alt.Tooltip("ms:Q", title="step time, ms", format=",.1f"),
-                alt.Tooltip("t:Q", title="began, s", format=".3f"),
+                alt.Tooltip("ms:Q", title=translate("step time, ms"), format=",.1f"),
+                alt.Tooltip("t:Q", title=translate("began, s"), format=".3f"),
             ],
         )
     )
@@ -92,7 +95,10 @@ def _legend(look: Look) -> alt.Legend:
         return alt.Legend(title=None)
     place = "indexof(pluck(data('slots'), 'kind'), datum.value)"
     free = f"indexof({list(SLOTS)}, datum.value) >= 0 && {place} < 0"
-    words = f"datum.value == '{REST}' ? '{_REST_LIVE}' : {free} ? '' : datum.value"
+    other = "datum.value"
+    if translate(DECODE) != DECODE:
+        other = f"datum.value == '{DECODE}' ? '{translate(DECODE)}' : {other}"
+    words = f"datum.value == '{REST}' ? '{translate(_REST_LIVE)}' : {free} ? '' : {other}"
     return alt.Legend(
         title=None,
         labelExpr=f"{place} >= 0 ? data('slots')[{place}].name : {words}",
@@ -128,7 +134,7 @@ def _times(sources: Sources, look: Look, span: Bounds) -> list[alt.Chart]:
             y=alt.Y(
                 "ms:Q",
                 scale=alt.Scale(type="log", domain=domain(span), nice=False),
-                axis=right_axis("step, ms (line)", look, format=",~f", values=powers(span)),
+                axis=right_axis(translate("step, ms (line)"), look, format=",~f", values=powers(span)),
             ),
         )
     )

@@ -6,6 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.trace import Trace
 from workbench.ui.charts.data import bar_ends, decimate, hold_s, on_span, timeline
 from workbench.ui.charts.knobs import RULES, knob_frames
@@ -33,7 +34,7 @@ def step_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerC
     steps = timeline(trace)
     where = origin(trace)
     if steps.empty:
-        return message_chart(look, name=NAME, subtitle=where, message=why_missing(trace, "No step records"))
+        return message_chart(look, name=NAME, subtitle=where, message=why_missing(trace, marked("No step records")))
     names = prefilling(trace)
     rules = knob_frames(trace, look)
     bars, times, drawn = _thin(steps, trace.batch, names, look, look.limit - RULES * bool(rules))
@@ -46,9 +47,21 @@ def step_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerC
         span=look.y2_domain or decades(steps["ms"]),
     )
     prefill, decode = int(steps["prefill_tokens"].sum()), int(steps["decode_tokens"].sum())
-    lines = [f"{where} · {len(steps):,} steps · {prefill:,} prefill and {decode:,} decode tokens"]
+    made = translate(
+        "{count:,} steps · {prefill:,} prefill and {decode:,} decode tokens",
+        count=len(steps),
+        prefill=prefill,
+        decode=decode,
+    )
+    lines = [f"{where} · {made}"]
     if drawn < len(steps):
-        lines.append(f"{drawn:,} of {len(steps):,} steps drawn: the largest and the longest of each bucket")
+        lines.append(
+            translate(
+                "{drawn:,} of {all:,} steps drawn: the largest and the longest of each bucket",
+                drawn=drawn,
+                all=len(steps),
+            )
+        )
     longest = steps.loc[steps["ms"].idxmax()]
     return finish(
         chart,
@@ -56,8 +69,12 @@ def step_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerC
         name=NAME,
         subtitle=lines,
         description=(
-            f"Bars of decode and prefill tokens per scheduler step against time, with step time as a line. "
-            f"The longest step took {longest['ms']:,.0f} ms with {longest['tokens']:,} tokens."
+            translate("Bars of decode and prefill tokens per scheduler step against time, with step time as a line.")
+            + translate(
+                " The longest step took {ms:,.0f} ms with {tokens:,} tokens.",
+                ms=longest["ms"],
+                tokens=longest["tokens"],
+            )
         ),
     )
 

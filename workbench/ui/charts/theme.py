@@ -7,10 +7,15 @@ from typing import Any, Literal
 
 import altair as alt
 
+from workbench.i18n import spoken, translate
+
 VEGA_LITE = "6.4"  # the schema that Altair 6 writes; the JavaScript of pages and widgets is of the same version
 ThemeName = Literal["light", "dark", "page"]
 # Of one width with each other, so that a drawing that was laid out with one also fits with another.
 FONT = "Arial, 'Liberation Sans', Helvetica, 'Noto Sans', 'DejaVu Sans', sans-serif"
+FONT_ZH = FONT.replace(
+    "sans-serif", "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei', sans-serif"
+)
 PADDING = 4  # px around a chart
 POINT_LIMIT = 2000  # rows of data in one chart: what a browser redraws ten times a second
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
@@ -128,7 +133,7 @@ def finish(
     chart: alt.Chart | alt.LayerChart, look: Look, *, name: str, subtitle: str | list[str], description: str
 ) -> alt.Chart | alt.LayerChart:
     """Give a chart its size, heading, description for screen readers, and theme."""
-    heading = look.title or name
+    heading = look.title or translate(name)
     said = subtitle if isinstance(subtitle, str) else subtitle[0]
     chart = chart.properties(
         width="container" if look.live else look.width,
@@ -157,7 +162,7 @@ def config(colours: Palette) -> dict[str, Any]:
     }
     return {
         "background": "transparent" if colours is PAGE else colours.ground,
-        "font": FONT,
+        "font": FONT_ZH if spoken() == "zh" else FONT,
         "padding": PADDING,
         "view": {"stroke": None},
         "axis": axis,

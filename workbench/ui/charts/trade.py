@@ -5,10 +5,11 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.ui.charts.scales import decades, powers, y_axis
 from workbench.ui.charts.theme import Look, config
 
-NAME = "Gaps against speed"
+NAME = marked("Gaps against speed")
 PEAK, USUAL = "P99 during the prefill", "P50 before it"
 _COLUMNS = ("largest chunk", "TTFT s", "prefill tokens/s", "gap before P50 ms", "gap during P99 ms")
 
@@ -34,7 +35,9 @@ def trade_chart(table: pd.DataFrame, slo_ms: float, origin: str, look: Look | No
     colours = look.palette
     edges = [2.0**n for n in range(int(rows["size"].min()).bit_length() - 1, int(rows["size"].max()).bit_length() + 1)]
     scale = alt.Scale(type="log", base=2, domain=[edges[0], edges[-1]], nice=False)
-    labels = alt.Axis(title="largest chunk of the prompt in one step, tokens (log)", values=edges, format=",d")
+    labels = alt.Axis(
+        title=translate("largest chunk of the prompt in one step, tokens (log)"), values=edges, format=",d"
+    )
     bare = alt.Axis(title=None, labels=False, values=edges)
     x, last_x = alt.X("size:Q", scale=scale, axis=bare), alt.X("size:Q", scale=scale, axis=labels)
     gaps = rows.melt(["setting", "size", "knob"], ["p99", "usual"], "figure", "ms")
@@ -43,7 +46,7 @@ def trade_chart(table: pd.DataFrame, slo_ms: float, origin: str, look: Look | No
     y = alt.Y(
         "ms:Q",
         scale=alt.Scale(type="log", domain=list(span), nice=False),
-        axis=y_axis("gap, ms (log)", format=",~f", values=powers(span)),
+        axis=y_axis(translate("gap, ms (log)"), format=",~f", values=powers(span)),
     )
     dash = alt.StrokeDash("figure:N", scale=alt.Scale(domain=[PEAK, USUAL], range=[[1, 0], [5, 3]]), title=None)
     upper = alt.layer(

@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import translate
 from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.candidates import front_figures
 from workbench.ui.charts.scales import y_axis
@@ -109,7 +110,7 @@ def importance_chart(answer: Answer, look: Look | None = None) -> alt.Chart | al
     x = alt.X(
         "share:Q",
         scale=alt.Scale(domain=[0, min(1.0, 1.2 * float(frame["share"].max()))], nice=False),
-        axis=alt.Axis(title="share", format=".0%", tickCount=5, grid=True),
+        axis=alt.Axis(title=translate("share"), format=".0%", tickCount=5, grid=True),
     )
     base = alt.Chart(frame).encode(x=x, y=y)
     return finish(

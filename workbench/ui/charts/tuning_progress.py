@@ -8,13 +8,14 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.tune.answer.answer import Answer
 from workbench.tune.trial import Result
 from workbench.ui.charts.scales import y_axis
 from workbench.ui.charts.theme import Look, finish, message_chart
 from workbench.ui.charts.tuning import kind_colour, kind_of, kind_shape
 
-NAME = "The study, trial by trial"
+NAME = marked("The study, trial by trial")
 _HEADROOM = 1.12
 _NO_FIGURE = "No trial was played for long enough to have a figure yet."
 
@@ -79,7 +80,7 @@ def study_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
 
 def _trials(count: int) -> alt.Axis:
     step = max(1, math.ceil(count / 20))
-    return alt.Axis(title="play of the study", values=list(range(step, count + 1, step)), format="d")
+    return alt.Axis(title=translate("play of the study"), values=list(range(step, count + 1, step)), format="d")
 
 
 def _row(one: Result, place: int) -> dict[str, Any]:

@@ -9,13 +9,14 @@ import altair as alt
 import pandas as pd
 
 from workbench.config import SLO
+from workbench.i18n import marked, translate
 from workbench.trace import Trace
 from workbench.ui.charts.origin import origin
 from workbench.ui.charts.policy_table import ALL, policy_table
 from workbench.ui.charts.scales import decades, powers
 from workbench.ui.charts.theme import Look, config, message_chart
 
-NAME = "What each class waited"
+NAME = marked("What each class waited")
 _ROW = 17  # px of a policy
 _NAMES = 130  # px, most that the names of policies take
 _LETTER = 6.2  # px
@@ -36,13 +37,15 @@ def policy_waits(
     table = policy_table(runs, slo).reset_index()
     table = table[table["class"] != ALL]
     where = origins(runs)
-    heading = look.title or NAME
+    heading = look.title or translate(NAME)
     if table.empty:
-        return message_chart(look, name=heading, subtitle=where, message="No request of any class in these runs.")
+        return message_chart(
+            look, name=heading, subtitle=where, message=translate("No request of any class in these runs.")
+        )
     rows, labels, headings = _laid_out(table)
     width = (look.width - _SPACING) // 2
-    first_token = _Plot("ttft", "s", "TTFT, s (log)", slo.ttft_ms / 1000, look.palette.prefill)
-    between = _Plot("gap", "ms", "gap, ms (log)", slo.gap_ms, look.palette.decode)
+    first_token = _Plot("ttft", "s", translate("TTFT, s (log)"), slo.ttft_ms / 1000, look.palette.prefill)
+    between = _Plot("gap", "ms", translate("gap, ms (log)"), slo.gap_ms, look.palette.decode)
     chart = alt.hconcat(
         first_token.draw(rows, labels, headings, look).properties(width=width, height=_ROW * _high(labels)),
         between.draw(rows, labels, None, look).properties(width=width, height=_ROW * _high(labels)),
@@ -50,13 +53,23 @@ def policy_waits(
         title=alt.TitleParams(
             text=heading,
             subtitle=[
-                f"{where} · hollow: P50 · filled: P99 · stroke: the longest gap",
-                f"dashed: SLO, {slo.ttft_ms / 1000:,.3g} s to the first token, {slo.gap_ms:,.0f} ms between tokens",
+                f"{where} · " + translate("hollow: P50 · filled: P99 · stroke: the longest gap"),
+                translate(
+                    "dashed: SLO, {ttft:,.3g} s to the first token, {gap:,.0f} ms between tokens",
+                    ttft=slo.ttft_ms / 1000,
+                    gap=slo.gap_ms,
+                ),
             ],
         ),
         description=(
-            f"{heading}: TTFT and token gaps of {len(headings)} classes under {len(runs)} policies, from P50 to P99, "
-            f"on logarithmic axes ({where})."
+            translate(
+                "{heading}: TTFT and token gaps of {classes} classes under {policies} policies, from P50 to P99, "
+                "on logarithmic axes ({where}).",
+                heading=heading,
+                classes=len(headings),
+                policies=len(runs),
+                where=where,
+            )
         ),
     )
     return chart if look.bare else chart.configure(**config(look.palette))
@@ -64,7 +77,7 @@ def policy_waits(
 
 def origins(runs: Mapping[str, Trace]) -> str:
     """Where the numbers of several runs come from."""
-    return " and ".join(dict.fromkeys(origin(trace) for trace in runs.values())) or "no run"
+    return translate(" and ").join(dict.fromkeys(origin(trace) for trace in runs.values())) or translate("no run")
 
 
 def _laid_out(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, str], pd.DataFrame]:

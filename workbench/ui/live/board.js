@@ -3,18 +3,18 @@
 function show(text) {
   const dialog = element("dialog", "wb-copy");
   dialog.dataset.lmSuppressShortcuts = "true";
-  const said = element("p", "", "Press Ctrl+C to copy.");
+  const said = element("p", "", translate("Press Ctrl+C to copy."));
   said.setAttribute("role", "status");
   const area = element("textarea");
   Object.assign(area, { value: text, readOnly: true, rows: Math.min(Math.max(text.split("\n").length, 3), 20) });
-  area.setAttribute("aria-label", "Text to copy");
-  dialog.append(said, area, button("Close", () => dialog.close()));
+  area.setAttribute("aria-label", translate("Text to copy"));
+  dialog.append(said, area, button(translate("Close"), () => dialog.close()));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal(); // Esc closes it
   area.select();
   navigator.clipboard?.writeText(text).then(
-    () => (said.textContent = "Copied to the clipboard."),
+    () => (said.textContent = translate("Copied to the clipboard.")),
     () => {}, // not allowed here: the text is selected
   );
 }
@@ -23,6 +23,7 @@ export default () => {
   let store;
   return {
     initialize({ model }) {
+      words = model.get("words") ?? {};
       store = new Store(model);
       if (model.get("paused")) store.freeze();
       model.on("msg:custom", (message) => (message.kind === "copy" ? show(message.text) : store.take(message)));

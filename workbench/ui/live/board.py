@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from workbench.i18n import spoken, translate
 from workbench.ui.live.busy import answer_while_busy
 from workbench.ui.live.changes import BoardChart, Changes, Row, Rows
 from workbench.ui.live.kept import bundle
@@ -45,6 +47,7 @@ class Board(anywidget.AnyWidget):
     _css = traitlets.Unicode().tag(sync=True)
     # Goes with the model to a page that loads, which so draws without having to ask.
     first = traitlets.Dict().tag(sync=True, to_json=lambda _, board: board._snapshot())
+    words = traitlets.Dict().tag(sync=True)  # what the page says by itself, in the language of whoever made the board
     paused = traitlets.Bool(default_value=False).tag(sync=True)
     window_s = traitlets.Float(30.0, min=1.0).tag(sync=True)
 
@@ -65,6 +68,10 @@ class Board(anywidget.AnyWidget):
     @traitlets.default("_esm")
     def _default_esm(self) -> str:
         return _bundle()
+
+    @traitlets.default("words")
+    def _default_words(self) -> dict[str, str]:
+        return {} if spoken() == "en" else {message: translate(message) for message in _said()}
 
     @traitlets.default("_css")
     def _default_css(self) -> str:
@@ -190,5 +197,15 @@ def _finite(value: Any) -> Any:
 @cache
 def _bundle() -> str:
     """The page's half as one ES module."""
-    own = "\n".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    return bundle(own)
+    return bundle(_own())
+
+
+@cache
+def _own() -> str:
+    return "\n".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
+
+
+@cache
+def _said() -> tuple[str, ...]:
+    """The messages of the page's half."""
+    return tuple(dict.fromkeys(re.findall(r'\btranslate\(\s*"([^"]+)"', _own())))

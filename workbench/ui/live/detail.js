@@ -81,13 +81,13 @@ class Detail {
     this.ask = ask;
     this.shown = null;
     this.root = element("section", "wb-detail");
-    this.root.setAttribute("aria-label", "What stands behind a point");
+    this.root.setAttribute("aria-label", translate("What stands behind a point"));
     this.root.hidden = true;
     const bar = element("div", "wb-line");
     this.title = element("h3");
-    this.before = button("◂ Step before", () => this.walk(-1));
-    this.after = button("Step after ▸", () => this.walk(1));
-    bar.append(this.title, this.before, this.after, button("Close", () => this.show(null)));
+    this.before = button(translate("◂ Step before"), () => this.walk(-1));
+    this.after = button(translate("Step after ▸"), () => this.walk(1));
+    bar.append(this.title, this.before, this.after, button(translate("Close"), () => this.show(null)));
     this.facts = element("dl");
     this.said = element("div");
     this.said.setAttribute("role", "status");
@@ -161,7 +161,8 @@ class Stalls {
     const table = element("table");
     table.append(element("caption", "", stalls.caption));
     const head = table.createTHead().insertRow();
-    for (const name of ["ended, s", "stream", "gap, ms", "cause", "what", ""]) {
+    const names = [translate("ended, s"), translate("stream"), translate("gap, ms"), translate("cause"), translate("what"), ""];
+    for (const name of names) {
       const cell = head.appendChild(element("th", "", name));
       cell.scope = "col";
     }
@@ -171,8 +172,8 @@ class Stalls {
       for (const text of [at.toFixed(2), stream, Math.round(gap).toLocaleString("en"), cause, what]) {
         line.insertCell().textContent = text;
       }
-      const why = button("Why", () => this.ask({ t: at, stream }));
-      why.setAttribute("aria-label", `Why ${stream} stood still until ${at.toFixed(2)} s`);
+      const why = button(translate("Why"), () => this.ask({ t: at, stream }));
+      why.setAttribute("aria-label", translate("Why {stream} stood still until {at} s", { stream, at: at.toFixed(2) }));
       line.insertCell().append(why);
     }
     const top = this.list.scrollTop;

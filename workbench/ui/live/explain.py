@@ -9,6 +9,7 @@ import pandas as pd
 
 from workbench import metrics
 from workbench.config import SLO
+from workbench.i18n import counted, translate
 from workbench.trace import Trace
 
 _NEAR_S = 0.002  # a chart's times are rounded
@@ -35,7 +36,10 @@ def explain(trace: Trace, slo: SLO, at_s: float, stream: str | None = None, step
         return _gap(trace, slo, at_s, stream)
     row = _step_at(trace.steps, at_s, step)
     if row is None:
-        return _nothing(f"No step is known at {at_s:,.2f} s", "The engine has no step record of that time any more.")
+        return _nothing(
+            translate("No step is known at {at:,.2f} s", at=at_s),
+            translate("The engine has no step record of that time any more."),
+        )
     return _of_step(trace, row, [])
 
 
@@ -43,23 +47,28 @@ def _gap(trace: Trace, slo: SLO, at_s: float, stream: str) -> Detail:
     gaps = metrics.gaps(trace)
     mine = gaps[(gaps["request"] == stream) & ((gaps["at_s"] - at_s).abs() < _NEAR_S)]
     if mine.empty:
-        return _nothing(f"No gap of {stream} at {at_s:,.2f} s", "It has left the window.")
+        return _nothing(
+            translate("No gap of {stream} at {at:,.2f} s", stream=stream, at=at_s), translate("It has left the window.")
+        )
     gap = mine.iloc[0]
     gap_ms, end = float(gap["gap_ms"]), float(gap["at_s"])
     found = metrics.stalls(trace, slo.replace(gap_ms=max(gap_ms - _SHORTER_MS, _SHORTER_MS)))
     found = found[(found["request"] == stream) & ((found["at_s"] - end).abs() < _NEAR_S)]
-    kind = f"a stall: the promise is {slo.gap_ms:,g} ms" if gap_ms > slo.gap_ms else "within the promise"
-    facts = [("gap", f"{gap_ms:,.1f} ms, {kind}")]
+    kind = translate("within the promise")
+    if gap_ms > slo.gap_ms:
+        kind = translate("a stall: the promise is {gap:,g} ms", gap=slo.gap_ms)
+    facts = [(translate("gap"), f"{gap_ms:,.1f} ms, {kind}")]
     number: Any = None
     if len(found):
         why = found.iloc[0]
-        facts.append(("cause", f"{why['cause']}: {why['detail']}" if why["detail"] else str(why["cause"])))
+        cause = translate(str(why["cause"]))
+        facts.append((translate("cause"), f"{cause}: {why['detail']}" if why["detail"] else cause))
         number = why["step"]
         if isinstance(why["because"], str):
-            facts.append(("behind it", _request(trace, why["because"])))
+            facts.append((translate("behind it"), _request(trace, why["because"])))
     begin = end - gap_ms / 1e3
     row = _step_at(trace.steps, end, None if number is None or pd.isna(number) else int(number))
-    title = f"Gap of {stream} at {end:,.2f} s"
+    title = translate("Gap of {stream} at {at:,.2f} s", stream=stream, at=end)
     if row is None or (pd.isna(number) and not begin <= float(row["end_s"]) <= end + _NEAR_S):
         return {"title": title, "facts": facts, "t0": begin, "t1": end, "step": None}
     told = _of_step(trace, row, facts)
@@ -70,40 +79,61 @@ def _of_step(trace: Trace, row: pd.Series[Any], facts: list[tuple[str, str]]) ->
     number, begin, end = int(row["step"]), _begin(row), float(row["end_s"])
     took = f"{(end - begin) * 1e3:,.1f} ms"
     if pd.notna(row.get("predicted_ms")):
-        took += f", predicted {float(row['predicted_ms']):,.1f} ms"
+        took += translate(", predicted {ms:,.1f} ms", ms=float(row["predicted_ms"]))
     batch = trace.tables["batch"].to_pandas()
     parts = batch[batch["step"] == number]
     prompts = parts[parts["prefill"].fillna(False).astype(bool)].sort_values("tokens", ascending=False)
-    facts = [*facts, (f"step {number:,}", f"{took}; {_make_up(row)}")]
+    facts = [*facts, (translate("step {number:,}", number=number), f"{took}; {_make_up(row)}")]
     if len(prompts):
-        told = [f"{part['request']} {part['tokens']:,} after {part['context']:,}" for _, part in prompts.iterrows()]
-        more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-        facts.append(("prefill", ", ".join(told[:_NAMED]) + more))
+        told = [
+            translate(
+                "{request} {tokens:,} after {context:,}",
+                request=part["request"],
+                tokens=part["tokens"],
+                context=part["context"],
+            )
+            for _, part in prompts.iterrows()
+        ]
+        more = translate(" and {n} more", n=len(told) - _NAMED) if len(told) > _NAMED else ""
+        facts.append((translate("prefill"), ", ".join(told[:_NAMED]) + more))
         behind = str(prompts.iloc[0]["request"])
-        if not any(label == "behind it" for label, _ in facts):
-            facts.append(("prompt", _request(trace, behind)))
+        if not any(label == translate("behind it") for label, _ in facts):
+            facts.append((translate("prompt"), _request(trace, behind)))
     victims = row.get("preempted")
     if victims is not None and len(victims):
-        facts.append(("preempted", ", ".join(map(str, victims))))
-    facts.append(("engine", _engine(trace, row)))
-    return {"title": f"Step {number:,} at {begin:,.2f} s", "facts": facts, "t0": begin, "t1": end, "step": number}
+        facts.append((translate("preempted"), ", ".join(map(str, victims))))
+    facts.append((translate("engine"), _engine(trace, row)))
+    return {
+        "title": translate("Step {number:,} at {at:,.2f} s", number=number, at=begin),
+        "facts": facts,
+        "t0": begin,
+        "t1": end,
+        "step": number,
+    }
 
 
 def _make_up(row: pd.Series[Any]) -> str:
     decodes, prefill = _whole(row.get("decode_tokens")), _whole(row.get("prefill_tokens"))
-    return f"{decodes} decode tokens, {prefill} prefill tokens"
+    return translate("{decode} decode tokens, {prefill} prefill tokens", decode=decodes, prefill=prefill)
 
 
 def _engine(trace: Trace, row: pd.Series[Any]) -> str:
     use = row.get("kv_use")
-    words = [f"{_whole(row.get('running'))} running, {_whole(row.get('waiting'))} waiting"]
+    running, waiting = _whole(row.get("running")), _whole(row.get("waiting"))
+    words = [translate("{running} running, {waiting} waiting", running=running, waiting=waiting)]
     words.append(f"KV {float(use):.0%}" if use is not None and pd.notna(use) else "KV n/a")
     knobs = trace.tables["knobs"].to_pandas()
     knobs = knobs[knobs["revision"] == row.get("revision")]
     if len(knobs):
         known = {name: value for name, value in knobs.iloc[-1].items() if pd.notna(value)}
-        words.append(f"revision {_whole(known.get('revision'))}: {known.get('policy', 'policy n/a')}, "
-                     f"budget {_whole(known.get('budget'))}")  # fmt: skip
+        words.append(
+            translate(
+                "revision {revision}: {policy}, budget {budget}",
+                revision=_whole(known.get("revision")),
+                policy=known.get("policy", "policy n/a"),
+                budget=_whole(known.get("budget")),
+            )
+        )
     return " · ".join(words)
 
 
@@ -113,13 +143,22 @@ def _request(trace: Trace, name: str) -> str:
     found = requests[requests["request"] == name]
     batch = trace.tables["batch"].to_pandas()
     pieces = int(((batch["request"] == name) & batch["prefill"].fillna(False).astype(bool)).sum())
-    of = f"{pieces} step{'' if pieces == 1 else 's'}"
+    of = counted("{n} step", "{n} steps", pieces)
     if found.empty:
-        return f"{name}, prefilled in {of} so far"
+        return translate("{name}, prefilled in {steps} so far", name=name, steps=of)
     row: Mapping[str, Any] = found.iloc[0].to_dict()
     kind = row.get("class") if isinstance(row.get("class"), str) else "class n/a"
-    priority = f", priority {_whole(row.get('priority'))}" if pd.notna(row.get("priority")) else ""
-    return f"{name} ({kind}{priority}), a prompt of {_whole(row.get('prompt_tokens'))} tokens in {of}"
+    priority = ""
+    if pd.notna(row.get("priority")):
+        priority = translate(", priority {priority}", priority=_whole(row.get("priority")))
+    return translate(
+        "{name} ({kind}{priority}), a prompt of {tokens} tokens in {steps}",
+        name=name,
+        kind=kind,
+        priority=priority,
+        tokens=_whole(row.get("prompt_tokens")),
+        steps=of,
+    )
 
 
 def _step_at(steps: pd.DataFrame, at_s: float, number: int | None) -> pd.Series[Any] | None:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workbench.errors import EngineError
+from workbench.i18n import speaking, spoken, translate
 from workbench.origin import origin_words
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.tail import Place
+from workbench.ui.charts.origin import in_pieces
 from workbench.ui.live.board import Board
 from workbench.ui.live.changes import Changes
 from workbench.ui.live.explain import explain
@@ -47,6 +49,7 @@ class Feed:
     ) -> None:
         self._bench, self._board, self._on_error = bench, board, on_error
         self._state, self._on_look = state, on_look
+        self._lang = spoken()
         self._look_due = 0.0
         self._run: Run | None = None
         self._place = Place()
@@ -69,7 +72,8 @@ class Feed:
 
     def start(self) -> None:
         """Show empty charts and begin to tick."""
-        self._follow(self._bench.current_run)
+        with speaking(self._lang):
+            self._follow(self._bench.current_run)
         self._thread.start()
 
     def stop(self) -> None:
@@ -88,12 +92,13 @@ class Feed:
                 self._guarded(self._on_look)
 
     def _guarded(self, do: Callable[[], None]) -> None:
-        try:
-            do()
-        except Exception as error:  # noqa: BLE001  nobody would see it
-            if repr(error) != self._failed:  # once, not ten times a second
-                self._failed = repr(error)
-                self._on_error(error)
+        with speaking(self._lang):
+            try:
+                do()
+            except Exception as error:  # noqa: BLE001  nobody would see it
+                if repr(error) != self._failed:  # once, not ten times a second
+                    self._failed = repr(error)
+                    self._on_error(error)
 
     def _tick(self) -> None:
         run = self._bench.current_run
@@ -180,7 +185,7 @@ class Feed:
         run = self._run
         words = [self._state()]
         if run is not None and not run.done:
-            words.append(f"playing {run.scenario}, {self._now_s:,.0f} s")
+            words.append(translate("playing {scenario}, {now:,.0f} s", scenario=run.scenario, now=self._now_s))
         return {
             "kpis": self._kpis,
             "badge": self._origin(None) if run is None else self._badge,
@@ -194,8 +199,8 @@ class Feed:
         if run is None:
             setup = getattr(engine, "setup", None)  # a simulated engine's, once it was started
             how = {"step_time_label": setup.label} if setup is not None else None
-            return origin_words({"label": engine.label, "engine": {"simulated": how}})
-        return run.origin
+            return in_pieces(origin_words({"label": engine.label, "engine": {"simulated": how}}))
+        return in_pieces(run.origin)
 
 
 def _arrived(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from workbench import metrics
 from workbench.config import SLO
+from workbench.i18n import translate
 from workbench.store.compact import finish
 from workbench.trace import TABLES, Trace, table_of
 
@@ -120,16 +121,25 @@ class LiveFigures:
         if found.empty:
             return {}
         counts = found["cause"].value_counts()
-        causes = " · ".join(f"{cause} {counts[cause]:,}" for cause in metrics.CAUSES if cause in counts)
+        causes = " · ".join(f"{translate(cause)} {counts[cause]:,}" for cause in metrics.CAUSES if cause in counts)
         longest = found.sort_values("gap_ms", ascending=False, kind="stable").head(_STALLS)
         columns = (longest[name] for name in ("at_s", "request", "gap_ms", "cause", "detail"))
-        rows = [[float(at), str(who), float(gap), str(cause), str(what or "")]
+        rows = [[float(at), str(who), float(gap), translate(str(cause)), str(what or "")]
                 for at, who, gap, cause, what in zip(*columns, strict=True)]  # fmt: skip
         return {
-            "text": f"Stalls: {causes} · explained {_share(metrics.explained(found))}",
-            "hint": "How many gaps above the promise have each cause; explained: their share with a known cause. "
-            "Press to see the longest.",
-            "caption": f"The longest {len(rows)} of {len(found):,} stalls of the last {self._window_s:,.0f} s",
+            "text": translate(
+                "Stalls: {causes} · explained {share}", causes=causes, share=_share(metrics.explained(found))
+            ),
+            "hint": translate(
+                "How many gaps above the promise have each cause; explained: their share with a known cause. "
+                "Press to see the longest."
+            ),
+            "caption": translate(
+                "The longest {shown} of {all:,} stalls of the last {window:,.0f} s",
+                shown=len(rows),
+                all=len(found),
+                window=self._window_s,
+            ),
             "rows": rows,
         }
 
@@ -144,18 +154,43 @@ class LiveFigures:
             self._arrivals.popleft()
         rate = sum(n for _, n in self._arrivals) / max(min(now_s, _RATE_S), 0.1)
         gap, slo = (figures[f"gap_{name}_ms"] for name in ("p50", "p99", "max")), self._slo
-        scope = f"requests of the last {self._window_s:,.0f} s"
+        scope = translate("requests of the last {window:,.0f} s", window=self._window_s)
         return [
-            _kpi("gap P50 · P99 · max, ms", " · ".join(_number(value) for value in gap), f"all gaps pooled, {scope}"),
-            _kpi("TTFT P50, s", _ttft(figures["classes"]), f"from the planned arrival, by class, {scope}"),
-            _kpi("stalls", _stalls(figures), f"gaps above {slo.gap_ms:,g} ms and what caused most of them, {scope}"),
-            _kpi("tokens/s", _number(rate), f"output tokens that arrived in the last {_RATE_S:g} s"),
             _kpi(
-                "goodput, 1/s",
-                _number(figures["goodput_per_s"], 2),
-                f"requests that ended within TTFT {slo.ttft_ms:,g} ms and gap {slo.gap_ms:,g} ms, {scope}",
+                translate("gap P50 · P99 · max, ms"),
+                " · ".join(_number(value) for value in gap),
+                translate("all gaps pooled, {scope}", scope=scope),
             ),
-            _kpi("KV in use", self._kv(), "share of KV blocks; running and waiting requests, in the newest step"),
+            _kpi(
+                translate("TTFT P50, s"),
+                _ttft(figures["classes"]),
+                translate("from the planned arrival, by class, {scope}", scope=scope),
+            ),
+            _kpi(
+                translate("stalls"),
+                _stalls(figures),
+                translate("gaps above {gap:,g} ms and what caused most of them, {scope}", gap=slo.gap_ms, scope=scope),
+            ),
+            _kpi(
+                translate("tokens/s"),
+                _number(rate),
+                translate("output tokens that arrived in the last {rate:g} s", rate=_RATE_S),
+            ),
+            _kpi(
+                translate("goodput, 1/s"),
+                _number(figures["goodput_per_s"], 2),
+                translate(
+                    "requests that ended within TTFT {ttft:,g} ms and gap {gap:,g} ms, {scope}",
+                    ttft=slo.ttft_ms,
+                    gap=slo.gap_ms,
+                    scope=scope,
+                ),
+            ),
+            _kpi(
+                translate("KV in use"),
+                self._kv(),
+                translate("share of KV blocks; running and waiting requests, in the newest step"),
+            ),
         ]
 
     def _found(self, trace: Trace) -> pd.DataFrame:
@@ -168,7 +203,10 @@ class LiveFigures:
         use = self._step.get("kv_use")
         if use is None:
             return NONE
-        return f"{use:.0%} · {self._step['running']} run, {self._step['waiting']} wait"
+        step = self._step
+        return translate(
+            "{use:.0%} · {running} run, {waiting} wait", use=use, running=step["running"], waiting=step["waiting"]
+        )
 
 
 def no_kpis(slo: SLO, window_s: float) -> list[Kpi]:
@@ -203,4 +241,4 @@ def _stalls(figures: dict[str, Any]) -> str:
     if not figures["stalls"]:
         return "0" if figures["gap_count"] else NONE
     most = max(causes, key=lambda cause: causes[cause])
-    return f"{figures['stalls']:,} · {most} ({causes[most]:,})"
+    return f"{figures['stalls']:,} · {translate(most)} ({causes[most]:,})"

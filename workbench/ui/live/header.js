@@ -9,8 +9,8 @@ class Header {
     [this.badge, this.state, this.paused, this.stale, this.dropped] = ["badge", "state", "paused", "stale", "dropped"].map(
       (name) => element("span", `wb-${name}`),
     );
-    this.follow = button("Follow", follow);
-    this.follow.title = "Back to the newest data (Home, or double-click a chart)";
+    this.follow = button(translate("Follow"), follow);
+    this.follow.title = translate("Back to the newest data (Home, or double-click a chart)");
     line.append(this.badge, this.state, this.paused, this.stale, this.dropped, this.follow);
     this.kpis = element("dl", "wb-kpis");
     this.said = element("div", "wb-said");
@@ -27,9 +27,9 @@ class Header {
     };
     put(this.badge, status.badge ?? "");
     put(this.state, status.state ?? "");
-    put(this.paused, paused ? "paused" : "");
-    put(this.stale, stale ? `stale: no data for ${stale} s` : status.stale ? "stale" : "");
-    put(this.dropped, status.dropped ? `${status.dropped.toLocaleString("en")} records dropped` : "");
+    put(this.paused, paused ? translate("paused") : "");
+    put(this.stale, stale ? translate("stale: no data for {stale} s", { stale }) : status.stale ? translate("stale") : "");
+    put(this.dropped, status.dropped ? translate("{count} records dropped", { count: status.dropped.toLocaleString("en") }) : "");
     this.follow.hidden = following;
     const kpis = status.kpis ?? [];
     while (this.kpis.childElementCount > kpis.length) this.kpis.lastChild.remove();
@@ -45,7 +45,7 @@ class Header {
       put(name, String(label));
       put(figure, String(value ?? "n/a"));
     });
-    this.say(kpis, [status.badge, status.state, this.stale.hidden ? "" : "stale", paused ? "paused" : ""].filter(Boolean).join(", "));
+    this.say(kpis, [status.badge, status.state, this.stale.hidden ? "" : translate("stale"), paused ? translate("paused") : ""].filter(Boolean).join(", "));
   }
 
   // A change of state at once, the figures now and then; running seconds are no change of state.

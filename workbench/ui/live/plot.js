@@ -32,7 +32,7 @@ class Plot {
     this.root = element("figure", "wb-chart");
     this.root.dataset.chart = chart.id;
     const head = element("figcaption");
-    this.toggle = button("Table", () => {
+    this.toggle = button(translate("Table"), () => {
       this.table.hidden = !this.table.hidden;
       this.holder.hidden = !this.table.hidden;
       this.toggle.setAttribute("aria-pressed", String(!this.table.hidden));
@@ -40,14 +40,16 @@ class Plot {
       changed();
     });
     this.toggle.setAttribute("aria-pressed", "false");
-    this.toggle.setAttribute("aria-label", `Table of ${chart.title}`);
+    this.toggle.setAttribute("aria-label", translate("Table of {chart}", { chart: chart.title }));
     this.subtitle = element("p");
     head.append(element("h3", "", chart.title), this.subtitle, this.toggle);
     this.holder = element("div", "wb-plot");
     this.holder.tabIndex = 0;
     this.holder.setAttribute("role", "img");
     this.holder.setAttribute("aria-label", `${chart.title}. ${chart.description}`);
-    const keys = "Arrow keys move, plus and minus zoom, Home follows, Enter explains the longest in sight; so does a click on a point.";
+    const keys = translate(
+      "Arrow keys move, plus and minus zoom, Home follows, Enter explains the longest in sight; so does a click on a point.",
+    );
     this.holder.setAttribute("aria-description", keys);
     this.holder.dataset.lmSuppressShortcuts = "true"; // arrow keys are ours, not the notebook's
     this.canvas = element("div");
@@ -130,13 +132,13 @@ class Plot {
     this.filled = now;
     const at = this.table.scrollTop;
     this.table.replaceChildren(...Object.entries(datasets).map(([name, rows]) => tableOf(this.chart.title, name, rows)));
-    if (!this.table.childElementCount) this.table.append(element("p", "", "No data yet."));
+    if (!this.table.childElementCount) this.table.append(element("p", "", translate("No data yet.")));
     this.table.scrollTop = at;
   }
 
   fail(error) {
     this.finalize();
-    const said = element("p", "wb-error", `This chart cannot be drawn: ${error.message}`);
+    const said = element("p", "wb-error", translate("This chart cannot be drawn: {error}", { error: error.message }));
     said.setAttribute("role", "alert");
     this.canvas.replaceChildren(said);
     this.broken = true;

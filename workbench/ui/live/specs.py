@@ -11,8 +11,10 @@ from typing import Any
 import altair as alt
 
 from workbench.config import SLO
+from workbench.i18n import marked, speaking, spoken, translate
 from workbench.ui.charts import DARK, LIGHT, Look, Palette, gap_marks, memory_marks, queue_marks, step_marks
 from workbench.ui.charts.gaps import STREAMS
+from workbench.ui.charts.localise import localise
 from workbench.ui.charts.memory import describe
 from workbench.ui.charts.scales import RIGHT_ROOM, named
 from workbench.ui.charts.theme import PADDING, finish
@@ -48,7 +50,7 @@ def live_charts(slo: SLO, streams: Mapping[str, str], *, label: str) -> list[Boa
         streams: request → class, of the requests that are planned.
         label: where the numbers come from, such as "live CPU".
     """
-    return list(_built(slo, tuple(series_names(streams)[1]), label))
+    return list(_built(slo, tuple(series_names(streams)[1]), label, spoken()))
 
 
 def written(slo: SLO, streams: Mapping[str, str], *, label: str) -> list[BoardChart]:
@@ -62,9 +64,10 @@ def written(slo: SLO, streams: Mapping[str, str], *, label: str) -> list[BoardCh
 
 
 @lru_cache(maxsize=16)
-def _built(slo: SLO, names: tuple[str, ...], label: str) -> tuple[BoardChart, ...]:
+def _built(slo: SLO, names: tuple[str, ...], label: str, lang: str) -> tuple[BoardChart, ...]:
     """Altair takes a tenth of a second a chart; a further run of the same classes has the same charts."""
-    charts = written(slo, {name: name for name in names if name != OTHER}, label=label)
+    with speaking(lang):
+        charts = written(slo, {name: name for name in names if name != OTHER}, label=label)
     return tuple(replace(one, light=_compiled(one.light), dark=_compiled(one.dark)) for one in charts)
 
 
@@ -97,13 +100,16 @@ def series_names(streams: Mapping[str, str]) -> tuple[dict[str, str], list[str]]
 def _charts(slo: SLO, names: Sequence[str], label: str, look: Look) -> Iterator[tuple[str, str, str, alt.LayerChart]]:
     """Id, title, description and chart of each."""
     gpu = "GPU" in label.upper()
-    what = "device used" if gpu else "resident"
+    what = marked("device used") if gpu else marked("resident")
     yield _finished(
         "gaps",
         gap_marks.NAME,
-        f"{label} · diamond: stall, with the silence before it · shaded: prefill of a long prompt · dotted: knobs",
-        "Points: time between two outputs of one stream, in ms on a log axis, against the time it ended. Diamonds: "
-        f"stalls above the promise of {slo.gap_ms:,.0f} ms. Shaded: prefill of a long prompt.",
+        f"{label} · "
+        + translate("diamond: stall, with the silence before it · shaded: prefill of a long prompt · dotted: knobs"),
+        translate("Points: time between two outputs of one stream, in ms on a log axis, against the time it ended.")
+        + translate(
+            " Diamonds: stalls above the promise of {gap:,.0f} ms. Shaded: prefill of a long prompt.", gap=slo.gap_ms
+        ),
         gap_marks.draw_gaps(
             named("shades", "shade_labels", "gaps", "stalls", "longest", *_RULES),
             look,
@@ -118,8 +124,8 @@ def _charts(slo: SLO, names: Sequence[str], label: str, look: Look) -> Iterator[
     yield _finished(
         "steps",
         step_marks.NAME,
-        f"{label} · a bar is a step: as wide as it was long, decode below prefill · line: step time",
-        "Bars of decode and prefill tokens per scheduler step against time, with step time as a line.",
+        f"{label} · " + translate("a bar is a step: as wide as it was long, decode below prefill · line: step time"),
+        translate("Bars of decode and prefill tokens per scheduler step against time, with step time as a line."),
         step_marks.draw_steps(
             named("bars", "times", "slots", *_RULES),
             look,
@@ -133,7 +139,11 @@ def _charts(slo: SLO, names: Sequence[str], label: str, look: Look) -> Iterator[
     yield _finished(
         "memory",
         memory_marks.NAME,
-        f"{label} · bars: what a step needed and gave back · line: {what} · at the right: what the engine holds",
+        f"{label} · "
+        + translate(
+            "bars: what a step needed and gave back · line: {what} · at the right: what the engine holds",
+            what=translate(what),
+        ),
         describe(what, split=True),
         memory_marks.draw_memory(
             named("peaks", "levels", "split", *_RULES),
@@ -148,8 +158,8 @@ def _charts(slo: SLO, names: Sequence[str], label: str, look: Look) -> Iterator[
     yield _finished(
         "queue",
         queue_marks.NAME,
-        f"{label} · cross: preemption",
-        queue_marks.DESCRIPTION,
+        f"{label} · " + translate("cross: preemption"),
+        translate(queue_marks.DESCRIPTION),
         queue_marks.draw_queue(
             named("kv", "requests", "losses", *_RULES), look, span=(0, 100), requests=(0, "requests_top")
         ),
@@ -161,11 +171,11 @@ def _finished(
     name: str, title: str, subtitle: str, description: str, chart: alt.LayerChart, look: Look
 ) -> tuple[str, str, str, alt.LayerChart]:
     done = finish(chart, look, name=title, subtitle=subtitle, description=description)
-    return name, title, description, done
+    return name, translate(title), description, done
 
 
 def _spec(name: str, chart: alt.LayerChart) -> dict[str, Any]:
-    spec: dict[str, Any] = chart.to_dict(validate=False)  # the tests compile it
+    spec: dict[str, Any] = localise(chart.to_dict(validate=False))  # the tests compile it
     if name == "gaps":  # the only one without a right axis: leave the room, so that the time axes line up
         spec["padding"] = dict.fromkeys(("left", "top", "bottom"), PADDING) | {"right": PADDING + RIGHT_ROOM}
     return spec | {"params": [{"name": key, "value": value} for key, value in SIGNALS.items()]}

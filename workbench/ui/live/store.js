@@ -4,6 +4,12 @@ const STALE_MS = 2000; // the kernel pushes ten times a second, with or without 
 const HERE_MS = 15000; // a tab in the background is let run once a minute
 const LATENCIES = 10000; // kept for whoever reads them
 
+let words = {}; // messages in the panel's language, where that is not English
+
+function translate(message, values = {}) {
+  return (words[message] ?? message).replace(/{(\w+)}/g, (place, name) => values[name] ?? place);
+}
+
 class Store {
   constructor(model) {
     this.model = model;

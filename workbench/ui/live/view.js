@@ -26,7 +26,7 @@ class BoardView {
     this.picker = new Picker(ask);
     this.list = element("div", "wb-charts");
     this.root = element("section", "wb-board");
-    this.root.setAttribute("aria-label", "Live charts");
+    this.root.setAttribute("aria-label", translate("Live charts"));
     this.root.append(this.header.root, this.stalls.root, this.detail.root, this.list);
     root.append(this.root);
     root.__board = { stats: store.stats, ids: () => this.ids(), rows: () => store.rows }; // for tests and benchmarks

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.i18n import speaking, spoken
 
 Told = Callable[[BaseException], None]
 
@@ -29,6 +30,7 @@ class Actions:
 
     def __init__(self, on_error: Told, on_change: Callable[[], None]) -> None:
         self._on_error, self._on_change = on_error, on_change
+        self._lang = spoken()
         self._lock = threading.Lock()
         self._going: dict[str, threading.Thread] = {}
         self._newest: dict[str, Callable[[], object]] = {}
@@ -63,10 +65,11 @@ class Actions:
         """The same callable for a widget's callback, where an exception would be shown to nobody."""
 
         def call(*args: Any, **kwargs: Any) -> None:
-            try:
-                do(*args, **kwargs)
-            except Exception as error:  # noqa: BLE001
-                self._on_error(error)
+            with speaking(self._lang):
+                try:
+                    do(*args, **kwargs)
+                except Exception as error:  # noqa: BLE001
+                    self._on_error(error)
 
         return call
 
@@ -74,9 +77,7 @@ class Actions:
         told = self.guarded(self._on_change)
         told()
         try:
-            do()
-        except Exception as error:  # noqa: BLE001
-            self._on_error(error)
+            self.guarded(do)()
         finally:
             with self._lock:
                 del self._going[name]

@@ -12,6 +12,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.engine.attached import AttachedEngine
+from workbench.i18n import marked, speaking, translate
 from workbench.session import Workbench
 from workbench.simulated_config import SimulatedConfig
 from workbench.ui.live.board import Board
@@ -29,7 +30,7 @@ from workbench.ui.panel.policies import PolicyForm
 from workbench.ui.panel.startup import StartUpForm
 from workbench.ui.panel.step_memory import StepMemory
 
-_WINDOWS = {10.0: "10 s", 30.0: "30 s", 60.0: "1 min", 120.0: "2 min", 300.0: "5 min"}
+_WINDOWS = {10.0: "10 s", 30.0: "30 s", 60.0: marked("1 min"), 120.0: marked("2 min"), 300.0: marked("5 min")}
 LEAVE_AFTER = "WORKBENCH_LEAVE_AFTER_S"  # set for dashboards: seconds without a word of a page
 _SWITCH_S = 0.0005
 _shown: Panel | None = None  # there is one panel in a kernel: a cell that runs twice replaces it
@@ -42,9 +43,20 @@ class Panel(widgets.Box):
 
     Args:
         bench: what is driven and shown; also what cells do to it.
+        lang: language, see :mod:`workbench.i18n`; none takes the one that is spoken.
+
+    Attributes:
+        lang: its short name.
+
+    Raises:
+        InputError: there are no messages in that language.
     """
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: Workbench, lang: str | None = None) -> None:
+        with speaking(lang) as self.lang:
+            self._make(bench)
+
+    def _make(self, bench: Workbench) -> None:
         self._bench = bench
         self._log = LogDrawer()
         self._actions = Actions(self._log.tell, self._refresh)
@@ -62,7 +74,7 @@ class Panel(widgets.Box):
         self.policy_form, self.buttons = PolicyForm(), Buttons()
         self._memory = StepMemory(bench)
         self.window = choice("window", "window", "How much of the past the charts show.", _WINDOWS, self.board.window_s,
-                             text=lambda seconds: _WINDOWS.get(seconds, f"{seconds:g} s"))  # fmt: skip
+                             text=lambda seconds: translate(_WINDOWS.get(seconds, f"{seconds:g} s")))  # fmt: skip
         self._hand = HandOver(bench, lambda: self.load_form.values, lambda text: self.board.copy(text))
         self._feed = Feed(bench, self.board, self._log.tell, self._state, self._refresh)
         self.start_form.set(bench.config.model_dump())
@@ -230,12 +242,12 @@ class Panel(widgets.Box):
             self._refresh()  # nobody shall read "ready" and turn a knob that is not yet bound to the engine
         if self._progress is not None:
             seconds, what = self._progress
-            return f"starting {_clock(seconds)}: {what}"
+            return translate("starting {clock}: {what}", clock=_clock(seconds), what=translate(what))
         if state == "ready":
             since = self._bench.engine.ready_since
             up = f" {_clock(time.monotonic() - since)}" if since else ""
-            return f"ready{up} · revision {self._bench.engine.revision}"
-        return {"new": "not started"}.get(state, state)
+            return translate("ready{up} · revision {revision}", up=up, revision=self._bench.engine.revision)
+        return translate({"new": marked("not started")}.get(state, state))
 
     def _refresh(self) -> None:
         """Make what can be pressed fit what is going on; from any thread, twice a second and at every change."""

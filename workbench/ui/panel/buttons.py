@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from workbench.i18n import marked
 from workbench.ui.panel.controls import Control
 from workbench.ui.panel.parts import Button, Part, row
 
-RUN, STOP = "Run load", "Stop load"
+RUN, STOP = marked("Run load"), marked("Stop load")
 
 
 class Buttons:

@@ -15,9 +15,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from workbench.i18n import marked, translate
 from workbench.ui.panel.controls import Choice, Control, Entry, inserted
 
-DEFAULT = "default"  # how None reads: vLLM chooses
+DEFAULT = marked("default")  # how None reads: vLLM chooses
 _HIGHEST = 1e9  # of a number that has no bound of its own
 _ABBREVIATION = 3  # letters of a unit at most
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
@@ -58,7 +59,7 @@ def control(
     if kind is float and not optional:
         low, high = _bounds(field.metadata)
         return Control("number", name, label, hint, default, min=low, max=high)
-    return Entry(name, label, hint, default, _reader(kind), placeholder=DEFAULT if optional else "none")
+    return Entry(name, label, hint, default, _reader(kind), placeholder=translate(DEFAULT if optional else "none"))
 
 
 def choice(
@@ -84,6 +85,12 @@ def suggesting(model: type[BaseModel], name: str, options: Sequence[str]) -> Con
 
 def label_of(model: type[BaseModel], name: str) -> str:
     """The visible label of a field: its words, and its unit where they do not say it."""
+    words, unit = (translate(part) for part in words_of(model, name))
+    return f"{words} ({unit})" if unit else words
+
+
+def words_of(model: type[BaseModel], name: str) -> tuple[str, str]:
+    """The words of a field's label, and its unit, which is empty where the words say it."""
     extra = model.model_fields[name].json_schema_extra
     known = extra if isinstance(extra, dict) else {}
     words, unit = str(known.get("label") or ""), str(known.get("unit") or "")
@@ -91,16 +98,17 @@ def label_of(model: type[BaseModel], name: str) -> str:
         words, end = name.replace("_", " "), f" {unit.lower()}"
         if unit and words.endswith(end):  # as in kv_cache_mib; a unit that is a word, as in batched tokens, stays
             if len(unit) > _ABBREVIATION:
-                return words
+                return words, ""
             words = words.removesuffix(end)
-    return f"{words} ({unit})" if unit else words
+    return words, unit
 
 
 def hint_of(model: type[BaseModel], name: str) -> str:
     """The tooltip of a field: its name as code has it, its text, and its flag."""
     field = model.model_fields[name]
     flag = field.json_schema_extra.get("flag") if isinstance(field.json_schema_extra, dict) else None
-    return f"{name}: {field.description}" + (f" Flag: {flag}." if flag else "")
+    said = f"{name}: {translate(str(field.description))}"
+    return said + (translate(" Flag: {flag}.", flag=flag) if flag else "")
 
 
 def powers_of_two(low: int, high: int) -> list[int]:
@@ -112,9 +120,9 @@ def powers_of_two(low: int, high: int) -> list[int]:
 def spelled(value: Any) -> str:
     """How a value reads: thousands separators, words for true, false and none."""
     if value is None:
-        return DEFAULT
+        return translate(DEFAULT)
     if isinstance(value, bool):
-        return "on" if value else "off"
+        return translate("on") if value else translate("off")
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -13,8 +13,11 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
+from workbench.i18n import speaking, spoken, translate
 from workbench.ui.live.busy import answer_while_busy
 from workbench.ui.panel.parts import Pane, Part
+
+_TEXTS = ("label", "hint", "title", "text", "placeholder")  # fields of parts that people read
 
 
 class Form(anywidget.AnyWidget):
@@ -34,6 +37,7 @@ class Form(anywidget.AnyWidget):
     def __init__(self, parts: Sequence[Part], layout: widgets.Layout | None = None) -> None:
         self._publishing = threading.RLock()
         self._together, self._changed = 0, False
+        self._lang = spoken()  # also in the threads that a person's doing comes in
         self.parts = tuple(parts)
         self._by_id = {part.id: part for top in self.parts for part in top.all()}
         super().__init__(tree=self._now(), **({} if layout is None else {"layout": layout}))
@@ -72,14 +76,27 @@ class Form(anywidget.AnyWidget):
                     self.publish()
 
     def _now(self) -> list[dict[str, Any]]:
-        return [part.tree() for part in self.parts]
+        with speaking(self._lang):
+            return [_translated(part.tree()) for part in self.parts]
 
     def _take(self, _: Any, message: Any, __: Any) -> None:
+        with speaking(self._lang):
+            self._act(message)
+
+    def _act(self, message: Any) -> None:
         part = self._by_id.get(str(message.get("id"))) if isinstance(message, dict) else None
         if isinstance(part, Pane):
             self.send({"id": part.id, "markup": part.markup, "version": part.tree()["version"]})
         elif part is not None:
             part.take(message)
+
+
+def _translated(tree: dict[str, Any]) -> dict[str, Any]:
+    """A part as the page gets it, in the language that is spoken; what was put together is so already."""
+    if spoken() == "en":
+        return tree
+    told = tree | {name: translate(tree[name]) for name in _TEXTS if isinstance(tree.get(name), str)}
+    return told | ({"parts": [_translated(part) for part in tree["parts"]]} if "parts" in tree else {})
 
 
 @cache

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any, Literal
 
+from workbench.i18n import marked, translate
 from workbench.session import Workbench
 from workbench.ui.panel.parts import Pane
 
-_NOTE = "One run each: a difference holds the machine's noise as well."
+_NOTE = marked("One run each: a difference holds the machine's noise as well.")
 
 
 class HandOver:
@@ -30,28 +31,28 @@ class HandOver:
 
     def save(self) -> None:
         """Save the run with its report."""
-        self.pane.markup = "Saving the run and writing its report …"
+        self.pane.markup = translate("Saving the run and writing its report …")
         try:
             saved = self._bench.save_run()
         except Exception:
             self.pane.markup = ""
             raise
-        self.pane.markup = f"Saved with its report: <code>{escape(str(saved.folder))}</code>"
+        self.pane.markup = f"{translate('Saved with its report:')} <code>{escape(str(saved.folder))}</code>"
 
     def report(self) -> None:
         """Write the run's report."""
-        self.pane.markup = "Writing the report …"
+        self.pane.markup = translate("Writing the report …")
         try:
             path = self._bench.report()
         except Exception:
             self.pane.markup = ""
             raise
-        self.pane.markup = f"Report: <code>{escape(str(path))}</code>"
+        self.pane.markup = f"{translate('Report:')} <code>{escape(str(path))}</code>"
 
     def side_by_side(self) -> None:
         """Compare with the run before."""
         shown = self._bench.compare().to_html(float_format=lambda value: f"{value:,.2f}", na_rep="n/a", border=0)
-        self.pane.markup = f'<div class="wb-table">{shown}</div>{_NOTE}'
+        self.pane.markup = f'<div class="wb-table">{shown}</div>{translate(_NOTE)}'
 
     def code(self) -> None:
         """Copy the Python lines."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.config import EngineConfig, Envelope, Knobs, parse
 from workbench.errors import EnvelopeError, InputError
+from workbench.i18n import marked, translate
 from workbench.ui.panel.controls import Choice, Control
 from workbench.ui.panel.fields import control, powers_of_two
 from workbench.ui.panel.parts import Button, Drawer, Part, Text, row
@@ -18,7 +19,7 @@ _AGING_S = (0.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 _WATERMARKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 _ONLY_OF: Mapping[str, str] = {"prefill_every": "decode_first", "target_gap_ms": "target_gap", "aging_s": "qos"}
 _MEMORY = ("watermark", "reserve_full", "prefix_cache")
-_UNCACHED = "The engine was started without prefix caching: there is no cache to look up or to empty."
+_UNCACHED = marked("The engine was started without prefix caching: there is no cache to look up or to empty.")
 
 
 class KnobForm:
@@ -37,14 +38,16 @@ class KnobForm:
         bounds = EngineConfig().envelope  # only for a form without an engine to have something to show
         self.controls: dict[str, Control] = {
             "budget": control(Knobs, "budget", options=_budgets(bounds), slider=True, default=bounds.max_budget),
-            "chunk": control(Knobs, "chunk", options=_chunks(bounds), slider=True, text=_or_word("off")),
+            "chunk": control(Knobs, "chunk", options=_chunks(bounds), slider=True, text=_or_word(marked("off"))),
             "max_running": control(
                 Knobs, "max_running", options=_running(bounds), slider=True, default=bounds.max_running
             ),
             "policy": control(Knobs, "policy"),
-            "prefill_every": control(Knobs, "prefill_every", options=_EVERY, slider=True, text=_or_word("never")),
+            "prefill_every": control(
+                Knobs, "prefill_every", options=_EVERY, slider=True, text=_or_word(marked("never"))
+            ),
             "target_gap_ms": control(Knobs, "target_gap_ms", options=_TARGETS_MS, slider=True, text=_or_word("")),
-            "aging_s": control(Knobs, "aging_s", options=_AGING_S, slider=True, text=_or_word("never")),
+            "aging_s": control(Knobs, "aging_s", options=_AGING_S, slider=True, text=_or_word(marked("never"))),
             "watermark": control(Knobs, "watermark", options=_WATERMARKS, slider=True, text=_share),
             "reserve_full": control(Knobs, "reserve_full"),
             "prefix_cache": control(Knobs, "prefix_cache"),
@@ -166,7 +169,7 @@ class KnobForm:
             wanted = parse(Knobs, {name: one.value for name, one in self.controls.items()}, error=EnvelopeError)
             self._envelope.check(wanted)
         except InputError as clash:
-            self._say(f"Not sent. {clash}")
+            self._say(translate("Not sent. {clash}", clash=clash))
             return
         self._say(None)
         before = self._in_force.model_dump()
@@ -209,7 +212,9 @@ def _running(envelope: Envelope) -> list[int]:
 
 def _or_word(word: str) -> Callable[[Any], str]:
     """How a number reads of which 0 means something else."""
-    return lambda value: f"{value:,.6g}" if isinstance(value, float) and value else f"{value:,}" if value else word
+    return lambda value: (
+        f"{value:,.6g}" if isinstance(value, float) and value else f"{value:,}" if value else translate(word)
+    )
 
 
 def _share(value: float) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.config import SLO, EngineConfig
 from workbench.errors import InputError
+from workbench.i18n import marked, translate
 from workbench.ui.panel.controls import Control
 from workbench.ui.panel.fields import choice, control, powers_of_two
 from workbench.ui.panel.parts import Part, Text
@@ -18,15 +19,17 @@ DEFAULT_SCENARIO = "interactive"
 OUTPUT_TOKENS = 16  # of a dropped prompt; Workbench.drop_long takes as many
 _FACTORS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 _SHORTEST, _FIRST = 64, 2048  # tokens of a dropped prompt: the least that shows, and what is offered at first
-_RATE_HINT = (
+_RATE_HINT = marked(
     "rate: Requests a second of all streams with a rate together; those with fixed concurrency go at the engine's pace."
 )
-_LONG_HINT = (
-    f"tokens: Length of the long prompt that is dropped into the running load; its output is {OUTPUT_TOKENS} tokens. "
+_LONG_HINT = marked(
+    "tokens: Length of the long prompt that is dropped into the running load; its output is {output} tokens. "
     "It is offline work (class 2), which qos and priority let wait behind others."
 )
-_LONG_CLASS = "Dropped as offline work, class 2: qos lets it wait behind the others, stock chunked does not."
-_NO_SCENARIOS = "This installation has no named scenarios: install it from its checkout, or play a file with run()."
+_LONG_CLASS = marked("Dropped as offline work, class 2: qos lets it wait behind the others, stock chunked does not.")
+_NO_SCENARIOS = marked(
+    "This installation has no named scenarios: install it from its checkout, or play a file with run()."
+)
 
 
 class LoadForm:
@@ -49,7 +52,8 @@ class LoadForm:
         first = DEFAULT_SCENARIO if DEFAULT_SCENARIO in names else names[0] if names else None
         self.scenario = choice("scenario", "workload mix", "", names or [None], first, text=lambda name: name or "none")
         self.rate = choice("rate", "arrivals (requests/s)", _RATE_HINT, [None], None, slider=True, text=self._rate_text)
-        self.long_tokens = choice("long_tokens", "long prompt (tokens)", _LONG_HINT, [_FIRST], _FIRST, slider=True)
+        hint = translate(_LONG_HINT, output=OUTPUT_TOKENS)
+        self.long_tokens = choice("long_tokens", "long prompt (tokens)", hint, [_FIRST], _FIRST, slider=True)
         self.slo: dict[str, Control] = {name: control(SLO, name) for name in ("gap_ms", "ttft_ms")}
         self._class_of_long = Text("long_class")
         self._class_of_long.text = _LONG_CLASS
@@ -160,7 +164,9 @@ class LoadForm:
     def _rate_text(self, rate: float | None) -> str:
         if rate is not None:
             return f"{rate:g}"
-        return f"{self._own_rate:g} (own)" if self._own_rate else "not open-loop"
+        if self._own_rate:
+            return translate("{rate:g} (own)", rate=self._own_rate)
+        return translate("not open-loop")
 
     def _tell(self) -> None:
         for callback in self._callbacks:

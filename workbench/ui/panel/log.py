@@ -7,11 +7,12 @@ import time
 from collections import deque
 from html import escape
 
+from workbench.i18n import counted, marked, translate
 from workbench.ui.panel.actions import in_words
 from workbench.ui.panel.parts import Button, Drawer, Pane, Text, row
 
 _ERRORS = 50  # kept
-_TITLE = "Log"
+_TITLE = marked("Log")
 
 
 class LogDrawer:
@@ -67,9 +68,9 @@ class LogDrawer:
             errors, count = list(self._errors), self._count
         parts = []
         if errors:
-            parts.append("<b>Errors</b><pre>" + escape("\n".join(errors)) + "</pre>")
-        lines = escape("\n".join(self._lines)) if self._lines else "the engine has said nothing yet"
-        parts.append(f"<b>Engine, last lines</b><pre>{lines}</pre>")
+            parts.append(f"<b>{translate('Errors')}</b><pre>" + escape("\n".join(errors)) + "</pre>")
+        lines = escape("\n".join(self._lines)) if self._lines else translate("the engine has said nothing yet")
+        parts.append(f"<b>{translate('Engine, last lines')}</b><pre>{lines}</pre>")
         with self.drawer.together():
             self._text.markup = "".join(parts)
-            self.drawer.title = f"{_TITLE} · {count} error{'' if count == 1 else 's'}" if count else _TITLE
+            self.drawer.title = counted("Log · {n} error", "Log · {n} errors", count) if count else _TITLE

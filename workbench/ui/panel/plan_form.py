@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from workbench.config import POLICIES, SLO
+from workbench.i18n import marked, translate
 from workbench.models.architecture import known_models
 from workbench.planning import Asked, Plan, Planner, Progress, traffic_names
 from workbench.planning.asked import BUDGETS, CHUNKS
@@ -20,10 +21,10 @@ from workbench.ui.panel.fields import choice, suggesting
 from workbench.ui.panel.parts import Button, Pane, Part, Text, row, section
 from workbench.ui.static import PAGE_LOOK, show
 
-START, STOP = "Plan", "Stop"
+START, STOP = marked("Plan"), marked("Stop")
 _WIDTH = 760  # px of the charts
 _COUNTS = (1, 2, 4, 8, 16)
-_NONE = "not given"
+_NONE = marked("not given")
 
 
 class PlanForm:
@@ -42,21 +43,29 @@ class PlanForm:
             "count": choice("count", "GPUs", "How many; each has a share of every layer.", _COUNTS, 8),
             "model": suggesting(SimulatedConfig, "model", known_models()),
             "traffic": choice("traffic", "traffic", "A made-up mix, or a scenario with a rate.", names, names[0]),
-            "ttft_ms": _slo("ttft_ms", "TTFT SLO (ms)"),
-            "gap_ms": _slo("gap_ms", "gap SLO (ms)"),
+            "ttft_ms": _slo("ttft_ms", marked("TTFT SLO (ms)")),
+            "gap_ms": _slo("gap_ms", marked("gap SLO (ms)")),
             "budgets": _numbers("budgets", "budgets (tokens)", "Token budgets to look at.", BUDGETS),
             "chunks": _numbers("chunks", "chunk caps (tokens)", "Chunk caps to look at; 0 is off.", CHUNKS),
             "price": _amount("price", "price (per GPU and hour)", "Adds the cost of a million tokens."),
             "need": _amount("need", "needed (requests/s)", "Adds how many such engines are needed."),
         }
         self.policies = {
-            name: Control("check", f"plan_{name}", name, f"Compare {name} at the best setting.", default=False)
+            name: Control(
+                "check",
+                f"plan_{name}",
+                name,
+                translate("Compare {name} at the best setting.", name=name),
+                default=False,
+            )
             for name in POLICIES
         }
         self.button = Button("plan", START, "plan(...): play the traffic at many rates on the simulator", "primary")
         self._progress, self._wrong = Text("plan_now"), Text("plan_bad", "alert")
         self._result, self._command = Pane("plan_result"), Pane("plan_command")
-        self._copy = Part("copier", "plan_copy", text="Copy vllm serve", copies="", hint="The best setting's command")
+        self._copy = Part(
+            "copier", "plan_copy", text="Copy vllm serve", copies="", hint=marked("The best setting's command")
+        )
         self._copy.hidden = True
         self._planner: Planner | None = None
         self.plan: Plan | None = None
@@ -107,10 +116,13 @@ class PlanForm:
         finally:
             self._planner = None
             if planner.plan.cells:
-                self._progress.text = "Drawing …"
+                self._progress.text = translate("Drawing …")
                 self._show(planner.plan)
-            took = f"{planner.plan.plays} plays in {time.monotonic() - begun:,.0f} s"
-            self._progress.text = f"Stopped after {took}: what there was is shown." if planner.plan.stopped else took
+            seconds = time.monotonic() - begun
+            took = translate("{plays} plays in {seconds:,.0f} s", plays=planner.plan.plays, seconds=seconds)
+            if planner.plan.stopped:
+                took = translate("Stopped after {took}: what there was is shown.", took=took)
+            self._progress.text = took
 
     def stop(self) -> None:
         """End what goes on, soon."""
@@ -125,8 +137,16 @@ class PlanForm:
     def _tell(self, now: Progress, seconds: float) -> None:
         left = ""
         if now.plays > 1:
-            left = f", about {max(now.expected - now.plays, 0) * seconds / now.plays:,.0f} s left"
-        self._progress.text = f"{now.plays} of about {now.expected} plays, {seconds:,.0f} s{left}: {now.what}"
+            more = max(now.expected - now.plays, 0) * seconds / now.plays
+            left = translate(", about {seconds:,.0f} s left", seconds=more)
+        self._progress.text = translate(
+            "{plays} of about {expected} plays, {seconds:,.0f} s{left}: {what}",
+            plays=now.plays,
+            expected=now.expected,
+            seconds=seconds,
+            left=left,
+            what=now.what,
+        )
 
     def _show(self, plan: Plan) -> None:
         self._result.markup = pictured(plan)
@@ -146,9 +166,15 @@ def pictured(plan: Plan) -> str:
     if plan.policies:
         charts.append(capacity_chart(plan, replace(PAGE_LOOK, width=_WIDTH, height=34 * max(len(plan.policies), 2))))
     table = plan_table(plan).to_html(float_format=lambda value: f"{value:,.3g}", na_rep="n/a", border=0, index=False)
-    notes = [f"Capacity: {plan.asked.rule.words}.", plan.why_nothing, plan.load.concerns]
-    notes += [f"{name} was not played: {why}" for name, why in plan.refused.items()]
-    notes += sorted({f"budget {row.budget:,} is not possible: {row.refused}" for row in plan.cells if row.refused})
+    notes = [translate("Capacity: {rule}.", rule=plan.asked.rule.words), plan.why_nothing, plan.load.concerns]
+    notes += [translate("{name} was not played: {why}", name=name, why=why) for name, why in plan.refused.items()]
+    notes += sorted(
+        {
+            translate("budget {budget:,} is not possible: {why}", budget=row.budget, why=row.refused)
+            for row in plan.cells
+            if row.refused
+        }
+    )
     told = "".join(f"<p>{escape(note)}</p>" for note in notes if note)
     return "".join(show(chart)._repr_html_() for chart in charts) + f'<div class="wb-table">{table}</div>{told}'
 
@@ -159,7 +185,7 @@ def _slo(name: str, label: str) -> Control:
 
 
 def _numbers(name: str, label: str, hint: str, default: tuple[int, ...]) -> Control:
-    return _Listed(name, label, f"{hint} With commas between.", default, _read_numbers)
+    return _Listed(name, label, translate(hint) + translate(" With commas between."), default, _read_numbers)
 
 
 def _amount(name: str, label: str, hint: str) -> Control:

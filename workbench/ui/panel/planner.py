@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
+from workbench.i18n import speaking
 from workbench.ui.panel.actions import Actions, in_words
 from workbench.ui.panel.form import Form
 from workbench.ui.panel.plan_form import PlanForm
@@ -15,13 +16,20 @@ class Planner(widgets.Box):
     """Asks for hardware, model, traffic and SLO; shows capacity, charts and the ``vllm serve`` command.
 
     Showing another closes this one and ends what it does.
+
+    Args:
+        lang: language, see :mod:`workbench.i18n`; none takes the one that is spoken.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lang: str | None = None) -> None:
         global _shown
         before, _shown = _shown, self
         if before is not None:
             before.close()
+        with speaking(lang):
+            self._make()
+
+    def _make(self) -> None:
         self.form = PlanForm()
         self._actions = Actions(lambda error: self.form.tell(in_words(error)), self._fit)
         layout = widgets.Layout()

@@ -10,6 +10,7 @@ from html import escape
 
 from workbench.config import POLICIES, SLO
 from workbench.errors import EnvelopeError, InputError
+from workbench.i18n import marked, translate
 from workbench.policy_runs import choose
 from workbench.run import Run
 from workbench.session import Workbench
@@ -23,14 +24,14 @@ from workbench.workload.arrivals import Trace as TraceFile
 from workbench.workload.scenario import Scenario, Setting, load_scenario, scenario_names
 from workbench.workload.stream import plan
 
-COMPARE, STOP = "Compare policies", "Stop comparing"
+COMPARE, STOP = marked("Compare policies"), marked("Stop comparing")
 _FIRST = "policies"  # the mix that is made for it
 _PREFILL_PER_S, _OUTPUT_PER_S = 400.0, 90.0  # SmolLM2 on one CPU core, measured; only to tell people what they wait for
 _POINTS = 1500  # most rows of all its charts
 _WIDTH = 860  # px of the chart
 _LOOK_S = 0.5
-_NOTE = "One seeded run each: a difference holds the machine's noise as well."
-_VIRTUAL = "One seeded run each, in virtual time: the same seed makes the same run."
+_NOTE = marked("One seeded run each: a difference holds the machine's noise as well.")
+_VIRTUAL = marked("One seeded run each, in virtual time: the same seed makes the same run.")
 
 
 class PolicyForm:
@@ -51,7 +52,9 @@ class PolicyForm:
             text=lambda name: name or "none",
         )  # fmt: skip
         self.policies = {
-            name: Control("check", f"policy_{name}", name, f"Play the mix under {name}.", default=True)
+            name: Control(
+                "check", f"policy_{name}", name, translate("Play the mix under {name}.", name=name), default=True
+            )
             for name in POLICIES
         }
         self.button = Button("compare_policies", COMPARE, "compare_policies(scenario): the mix under each, one by one")
@@ -75,7 +78,7 @@ class PolicyForm:
     @property
     def problem(self) -> str | None:
         """Why it cannot begin as chosen; none if it can."""
-        return None if len(self.chosen) > 1 else "Choose at least two policies to compare."
+        return None if len(self.chosen) > 1 else marked("Choose at least two policies to compare.")
 
     def observe(self, callback: Callable[[], None]) -> None:
         """Call back after each change that a person makes."""
@@ -90,18 +93,27 @@ class PolicyForm:
             self._expect.text = ""
             return
         if self._simulated:
-            self._expect.text = f"{len(chosen)} simulated runs, in virtual time. The knobs are set back afterwards."
+            self._expect.text = translate(
+                "{count} simulated runs, in virtual time. The knobs are set back afterwards.", count=len(chosen)
+            )
             return
         with self._known:
             measured = self._lengths.get(name)
         each = measured if measured is not None else expected_s(load_scenario(name))
-        source = "as the last one took here" if measured is not None else "estimate for a small model on one CPU core"
+        source = marked("estimate for a small model on one CPU core")
+        if measured is not None:
+            source = marked("as the last one took here")
         if each is None:
-            self._expect.text = f"{len(chosen)} runs, one after the other; the load stops what plays before."
+            self._expect.text = translate(
+                "{count} runs, one after the other; the load stops what plays before.", count=len(chosen)
+            )
         else:
-            self._expect.text = (
-                f"{len(chosen)} runs of about {each:,.0f} s, {_minutes(each * len(chosen))} in all ({source}). "
-                "The knobs are set back afterwards."
+            self._expect.text = translate(
+                "{count} runs of about {each:,.0f} s, {all} in all ({source}). The knobs are set back afterwards.",
+                count=len(chosen),
+                each=each,
+                all=_minutes(each * len(chosen)),
+                source=translate(source),
             )
 
     def fit(self, *, can: bool, going: bool, simulated: bool = False) -> None:
@@ -128,8 +140,13 @@ class PolicyForm:
         def follow(setting: Setting, run: Run) -> None:
             while not run.done:
                 left = _left(took, run.elapsed_s, len(settings))
-                self._progress.text = (
-                    f"{setting.name} ({len(took) + 1} of {len(settings)}), {run.elapsed_s:,.0f} s{left}"
+                self._progress.text = translate(
+                    "{setting} ({number} of {all}), {seconds:,.0f} s{left}",
+                    setting=setting.name,
+                    number=len(took) + 1,
+                    all=len(settings),
+                    seconds=run.elapsed_s,
+                    left=left,
                 )
                 time.sleep(_LOOK_S)
             took.append(run.elapsed_s)
@@ -140,10 +157,10 @@ class PolicyForm:
                 if not stopped():
                     self._lengths[scenario.name] = sum(took) / max(len(took), 1)
             if len(runs):
-                self._progress.text = "Drawing …"
+                self._progress.text = translate("Drawing …")
                 self._result.markup = pictured(runs.traces, runs.slo, refused | runs.refused)
         finally:
-            self._progress.text = "Stopped: what had ended is shown." if stopped() else ""
+            self._progress.text = translate("Stopped: what had ended is shown.") if stopped() else ""
             self.look()
 
 
@@ -167,7 +184,7 @@ def _left(took: Sequence[float], gone_s: float, runs: int) -> str:
         return ""
     each = sum(took) / len(took)
     left = max(each - gone_s, 0.0) + each * (runs - len(took) - 1)
-    return f", about {_minutes(left)} left"
+    return translate(", about {time} left", time=_minutes(left))
 
 
 def expected_s(scenario: Scenario) -> float | None:
@@ -193,12 +210,12 @@ def pictured(runs: Mapping[str, Trace], slo: SLO, refused: Mapping[str, str]) ->
     shown = table.to_html(float_format=lambda value: f"{value:,.2f}", na_rep="n/a", border=0)
     label = next(iter(runs.values())).meta.get("label") if runs else None
     notes = [
-        _VIRTUAL if label == "simulated" else _NOTE,
-        *(f"{name} was not played: {why}" for name, why in refused.items()),
+        translate(_VIRTUAL if label == "simulated" else _NOTE),
+        *(translate("{name} was not played: {why}", name=name, why=why) for name, why in refused.items()),
     ]
     told = "".join(f"<p>{escape(note)}</p>" for note in notes)
     return f'{show(chart)._repr_html_()}<div class="wb-table">{shown}</div>{told}'
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds:,.0f} s" if seconds < 90 else f"{seconds / 60:,.1f} min"
+    return f"{seconds:,.0f} s" if seconds < 90 else translate("{minutes:,.1f} min", minutes=seconds / 60)

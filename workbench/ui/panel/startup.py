@@ -9,11 +9,13 @@ from workbench.attached_config import AttachedConfig
 from workbench.config import EngineConfig
 from workbench.engine.dtype import fitted
 from workbench.errors import InputError
+from workbench.i18n import marked, translate
 from workbench.models import list_presets
 from workbench.presets import presets
 from workbench.simulate.hardware_setup import set_up
 from workbench.simulated_config import SimulatedConfig, engine_config
 from workbench.startable import hindrance
+from workbench.ui.charts.origin import in_pieces
 from workbench.ui.panel.controls import Control
 from workbench.ui.panel.fields import choice, control, powers_of_two, suggesting
 from workbench.ui.panel.parts import Drawer, Part, Text
@@ -31,7 +33,7 @@ _OFFERED: Mapping[str, tuple[int, ...]] = {
 }
 
 
-LIVE, SIMULATED, ATTACHED = "live", "simulated", "attached"
+LIVE, SIMULATED, ATTACHED = marked("live"), marked("simulated"), marked("attached")
 _SERVER = ("url", "api_key_env", "chat", "insecure", "ca", "tokenizer", "probe")
 _OF_ANY = ("model", "max_model_len", "start_timeout_s")  # fields that say something about an attached server, too
 _URL = "http://127.0.0.1:8000/v1"
@@ -64,7 +66,7 @@ class StartUpForm:
         self.engine = choice(
             "engine", "engine",
             "live: vLLM computes here. simulated: its scheduler runs in virtual time. attached: a server runs already.",
-            (LIVE, SIMULATED, ATTACHED), LIVE,
+            (LIVE, SIMULATED, ATTACHED), LIVE, text=translate,
         )  # fmt: skip
         self.hardware: dict[str, Control] = {
             "gpu": suggesting(SimulatedConfig, "gpu", _GPUS),
@@ -75,7 +77,7 @@ class StartUpForm:
         self._callbacks: list[Callable[[], None]] = []
         self._disabled = False
         more = [one for name, one in self.controls.items() if name not in ("model", *FIRST)]
-        hint = "Every other field of the engine's start"
+        hint = marked("Every other field of the engine's start")
         self.parts: tuple[Part, ...] = (
             self.controls["model"],
             self.preset,
@@ -208,15 +210,15 @@ class StartUpForm:
             shown = fitted(self._config, "cpu")  # as that of a running engine is
             name = next((name for name, config in self._known.items() if fitted(config, "cpu") == shown), _OWN)
         self.preset.show(name)
-        self.preset.hint = presets()[name].description if name != _OWN else "Fields that are no preset."
+        self.preset.hint = presets()[name].description if name != _OWN else marked("Fields that are no preset.")
 
     def _look_up(self, config: SimulatedConfig) -> None:
         """Whether the hardware can be, and what a step of the budget needs of its memory."""
         setup = set_up(config)
         if setup.memory is not None:
             budget = config.max_num_batched_tokens
-            self._memory.text = f"{setup.label}: {setup.memory.beside(budget, budget, config.max_model_len)}"
+            self._memory.text = f"{in_pieces(setup.label)}: {setup.memory.beside(budget, budget, config.max_model_len)}"
 
 
 def _title(name: str) -> str:
-    return presets()[name].title if name != _OWN else "own fields"
+    return presets()[name].title if name != _OWN else translate("own fields")

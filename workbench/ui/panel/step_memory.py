@@ -5,6 +5,7 @@ from __future__ import annotations
 import psutil
 
 from workbench.errors import WorkbenchError
+from workbench.i18n import translate
 from workbench.metrics import MemoryFit, memory_fit
 from workbench.run import RecordedRun, Run
 from workbench.session import Workbench
@@ -59,12 +60,17 @@ class StepMemory:
         if self._most is None:
             return ""
         tokens, peak = self._most
-        said = [f"Largest peak measured: {peak / _MIB:,.1f} MiB in a step of {tokens:,} tokens"]
+        said = [
+            translate(
+                "Largest peak measured: {mib:,.1f} MiB in a step of {tokens:,} tokens", mib=peak / _MIB, tokens=tokens
+            )
+        ]
         free = float(psutil.virtual_memory().available) if engine.label == "live CPU" else None
         if free is not None:
-            said[0] += f", {free / _GIB:,.1f} GiB are free"
+            said[0] += translate(", {gib:,.1f} GiB are free", gib=free / _GIB)
         if self._fit is not None:
-            said.append(f"one of {budget:,} needs about {self._fit.bytes_at(budget) / _MIB:,.1f} MiB (fit)")
+            mib = self._fit.bytes_at(budget) / _MIB
+            said.append(translate("one of {tokens:,} needs about {mib:,.1f} MiB (fit)", tokens=budget, mib=mib))
             if free is not None:
-                said.append(f"one of more than {self._fit.tokens_in(free):,} would die")
-        return "; ".join(said) + "."
+                said.append(translate("one of more than {tokens:,} would die", tokens=self._fit.tokens_in(free)))
+        return translate("; ").join(said) + translate(".")

@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.config import EngineConfig
 from workbench.errors import EngineError, InputError
+from workbench.i18n import marked, translate
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.store.folder import default_root
@@ -23,16 +24,16 @@ from workbench.ui.panel.parts import Button, Drawer, Pane, Part, Text, row, sect
 from workbench.ui.tuner import drawn
 from workbench.workload.scenario import load_scenario, scenario_names
 
-START, STOP = "Start tuning", "Stop and keep"
+START, STOP = marked("Start tuning"), marked("Stop and keep")
 _FIRST = ("tuning", "chats_and_documents")  # scenarios, the first that there is
-_ITSELF = "chosen by itself"
+_ITSELF = marked("chosen by itself")
 _SAY_S = 0.5  # between two words of an engine that starts
 _STAGES = {
-    "engine": "starting the engine",
-    "simulation": "simulating, to know where to begin",
-    "search": "trials",
-    "beyond": "looking at what lies beyond a limit",
-    "confirmation": "confirming on fresh seeds",
+    "engine": marked("starting the engine"),
+    "simulation": marked("simulating, to know where to begin"),
+    "search": marked("trials"),
+    "beyond": marked("looking at what lies beyond a limit"),
+    "confirmation": marked("confirming on fresh seeds"),
     "over": "",
 }
 
@@ -83,7 +84,7 @@ class TuneForm:
         self._progress, self._wrong = Text("tune_now"), Text("tune_bad", "alert")
         self._map, self._trial, self._answer = Pane("tune_map"), Pane("tune_trial"), Pane("tune_answer")
         self._last = Drawer("tune_last", "Last trial", [self._trial], "Gaps and steps of the trial that ended last")
-        self._copy = Part("copier", "tune_copy", text="Copy vllm serve", copies="", hint="The answer's command")
+        self._copy = Part("copier", "tune_copy", text="Copy vllm serve", copies="", hint=marked("The answer's command"))
         self.report = Button("tune_report", "Save report", "write_study_report(path, answer): the pick, the runner-up "
                              "and what lies beyond a limit, as one HTML file")  # fmt: skip
         self._saved = Text("tune_saved")
@@ -133,7 +134,7 @@ class TuneForm:
         """Enable what can be pressed now; ``why_not`` says why a study cannot begin."""
         self.button.text = STOP if going else START
         self.button.disabled = bool(why_not) and not going
-        self.button.hint = why_not if why_not and not going else "search, then confirm the pick on fresh seeds"
+        self.button.hint = why_not if why_not and not going else marked("search, then confirm the pick on fresh seeds")
         for one in self.fields.values():
             one.disabled = going
 
@@ -176,7 +177,7 @@ class TuneForm:
             return
         from workbench.report.study import write_study_report  # here, since few ask for it
 
-        self._saved.text = "Writing the report …"
+        self._saved.text = translate("Writing the report …")
         try:
             path = write_study_report(
                 (self._runs or default_root()) / f"{tune.name}.html", tune.answer, study=tune.name
@@ -184,7 +185,7 @@ class TuneForm:
         except BaseException:
             self._saved.text = ""
             raise
-        self._saved.text = f"Saved: {path}"
+        self._saved.text = translate("Saved: {path}", path=path)
 
     def stop(self) -> None:
         """End what goes on, soon; what was played is kept."""
@@ -210,7 +211,9 @@ class TuneForm:
             return
         self._said = time.monotonic()
         gone = self._said - self._begun
-        count = f"{now.done} of at most {now.most} {_STAGES[now.stage]}" if now.most else _STAGES[now.stage]
+        stage = count = translate(_STAGES[now.stage])
+        if now.most:
+            count = translate("{done} of at most {most} {stage}", done=now.done, most=now.most, stage=stage)
         self._progress.text = f"{gone:,.0f} s: {count}: {now.what}"
         tune = self.tune
         if tune is not None and now.stage in ("search", "beyond", "confirmation"):
@@ -231,7 +234,7 @@ class TuneForm:
     def _finish(self, tune: Tune) -> None:
         took = f"{len(tune.results)} trials in {time.monotonic() - self._begun:,.0f} s, study {tune.name}"
         if tune.results:
-            self._progress.text = "Drawing …"
+            self._progress.text = translate("Drawing …")
             self._shown = -1
             self._draw(tune)
             emitted = tune.emitted
@@ -244,8 +247,8 @@ class TuneForm:
 
 
 def _values(name: str, label: str, hint: str) -> Control:
-    return Entry(f"tune_{name}", label, f"{hint}, with commas between; empty: {_ITSELF}.", None, _read_values,
-                 placeholder=_ITSELF)  # fmt: skip
+    said = translate("{hint}, with commas between; empty: {itself}.", hint=translate(hint), itself=translate(_ITSELF))
+    return Entry(f"tune_{name}", label, said, None, _read_values, placeholder=_ITSELF)
 
 
 def _read_values(text: str) -> Any:

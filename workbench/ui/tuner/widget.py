@@ -9,13 +9,14 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.errors import InputError
+from workbench.i18n import marked, speaking
 from workbench.session import Workbench
 from workbench.ui.panel.actions import Actions, in_words
 from workbench.ui.panel.form import Form
 from workbench.ui.tuner.form import TuneForm
 
 _LOOK_S = 0.5
-_BUSY = "A run goes on: stop the load first"
+_BUSY = marked("A run goes on: stop the load first")
 _shown: Tuner | None = None  # there is one in a kernel: a cell that runs twice replaces it
 
 
@@ -27,21 +28,30 @@ class Tuner(widgets.Box):
     Args:
         bench: whose engine plays; while it plays something else, as from the panel beside it, no study can begin.
         runs: folder of the runs and of the studies; by default ``WORKBENCH_RUNS`` or ``runs``.
+        lang: language, see :mod:`workbench.i18n`; none takes the one that is spoken.
         **start_up: without one, start-up fields that go before the scenario's, such as ``engine="simulated"``.
 
     Raises:
         InputError: a start-up field is given beside a workbench, which has its own.
     """
 
-    def __init__(self, bench: Workbench | None = None, *, runs: Path | None = None, **start_up: Any) -> None:
+    def __init__(
+        self, bench: Workbench | None = None, *, runs: Path | None = None, lang: str | None = None, **start_up: Any
+    ) -> None:
         global _shown
         if bench is not None and start_up:
             raise InputError("start-up fields", ", ".join(start_up), "none beside a workbench", "use wb.configure(...)")
         before, _shown = _shown, self
         if before is not None:
             before.close()
-        self.form = TuneForm(bench, start_up, runs)
         self._bench = bench
+        with speaking(lang):
+            self._make(start_up, runs)
+        if bench is not None:
+            threading.Thread(target=self._follow, name="tuner", daemon=True).start()
+
+    def _make(self, start_up: dict[str, Any], runs: Path | None) -> None:
+        self.form = TuneForm(self._bench, start_up, runs)
         self._actions = Actions(lambda error: self.form.tell(in_words(error)), self._fit)
         self._closed = threading.Event()
         layout = widgets.Layout()
@@ -51,8 +61,6 @@ class Tuner(widgets.Box):
         self.form.button.on_press(self._actions.guarded(self._press))
         self.form.report.on_press(self._actions.guarded(lambda: self._actions.run("report", self.form.save)))
         self._fit()
-        if bench is not None:
-            threading.Thread(target=self._follow, name="tuner", daemon=True).start()
 
     def close(self) -> None:
         """Stop what goes on, and take it off the page."""

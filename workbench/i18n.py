@@ -1,0 +1,110 @@
+"""Languages of what people read: one gettext catalogue, and the language that is spoken here and now.
+
+English is what stands in the code. ``translate`` looks a message up when it is shown; ``marked`` only marks one that is
+written down earlier, such as a constant of a module, which whoever shows it translates. ``make messages`` collects both
+into ``workbench/locale``.
+
+The language is that of the innermost :func:`speaking`, else of ``WORKBENCH_LANG``, else English. A thread begins with
+none of its maker's: one that says something to people begins with :func:`speaking`.
+"""
+
+from __future__ import annotations
+
+import gettext
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import InputError
+
+LANGUAGES = {"en": "English", "zh": "简体中文"}
+TAGS = {"en": "en", "zh": "zh-CN"}  # BCP 47, for a page: which shapes of Han characters are meant
+VARIABLE = "WORKBENCH_LANG"  # environment variable
+LOCALES = Path(__file__).with_name("locale")
+DOMAIN = "workbench"
+_FOLDERS = {"zh": "zh_CN"}
+_SPELLED = {"english": "en", "chinese": "zh", "中文": "zh", "简体中文": "zh"}
+_spoken: ContextVar[str | None] = ContextVar("language", default=None)
+
+
+def language(name: str | None = None) -> str:
+    """The short name of a language; none takes the one that is spoken.
+
+    Args:
+        name: such as ``zh``, ``zh-CN`` or ``zh_CN.UTF-8``.
+
+    Raises:
+        InputError: there are no messages in it.
+    """
+    if name is None:
+        return spoken()
+    short = name.strip().lower()
+    short = _SPELLED.get(short, short.partition(".")[0].partition("_")[0].partition("-")[0])
+    if short not in LANGUAGES:
+        known = ", ".join(f"{code} ({words})" for code, words in LANGUAGES.items())
+        raise InputError("language", name, f"one of {known}", "choose one of these")
+    return short
+
+
+def spoken() -> str:
+    """The language that is spoken here.
+
+    Raises:
+        InputError: ``WORKBENCH_LANG`` is one that there are no messages in.
+    """
+    return _spoken.get() or language(os.environ.get(VARIABLE) or "en")
+
+
+@contextmanager
+def speaking(name: str | None) -> Iterator[str]:
+    """Speak a language within; none goes on with the one that is spoken.
+
+    Raises:
+        InputError: there are no messages in it.
+    """
+    short = language(name)
+    before = _spoken.set(short)
+    try:
+        yield short
+    finally:
+        _spoken.reset(before)
+
+
+def translate(message: str, /, **values: Any) -> str:
+    """A message in the language that is spoken; one that is not in the catalogue stays as it is.
+
+    Args:
+        message: in English, with ``{name}`` where values go, and their format.
+        **values: for the places; without any, braces are nothing special.
+    """
+    said = _catalogue(spoken()).gettext(message) if message else message
+    return said.format(**values) if values else said
+
+
+def counted(one: str, many: str, n: int, /, **values: Any) -> str:
+    """The same of a message that depends on a number, which stands in it as ``{n}``.
+
+    Args:
+        one: the message of one.
+        many: of any other number.
+        n: how many.
+        **values: for the other places.
+    """
+    return _catalogue(spoken()).ngettext(one, many, n).format(n=n, **values)
+
+
+def marked(message: str) -> str:
+    """The message as it is, for the catalogue to have it."""
+    return message
+
+
+@cache
+def _catalogue(name: str) -> gettext.NullTranslations:
+    """The messages in a language; English ones are those of the code."""
+    if name not in _FOLDERS:
+        return gettext.NullTranslations()
+    return gettext.translation(DOMAIN, LOCALES, [_FOLDERS[name]])
