@@ -24,6 +24,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_strong(key: str) -> bool:
+    """Whether others may be given this key: long enough not to be guessed, and fit for a header or an address."""
+    return len(key) >= LEAST and key.isascii() and key.isprintable() and " " not in key
+
+
 def key_for(host: str, what: str) -> str | None:
     """The key that a server needs which listens on ``host``; none on loopback, where it makes up its own.
 
@@ -33,7 +38,7 @@ def key_for(host: str, what: str) -> str | None:
     if is_loopback(host):
         return None
     key = os.environ.get(KEY, "").strip()
-    if len(key) < LEAST or not key.isascii() or not key.isprintable() or " " in key:
+    if not is_strong(key):
         said = "a key that is too short or cannot be sent (hidden)" if key else f"no key in {KEY}"
         raise ConfigError(
             f"{what}: host {host}",

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from workbench import listening
 from workbench.cli.options import RunsRoot
 from workbench.errors import InputError
 from workbench.store import default_root, prepare_root
@@ -33,7 +34,7 @@ def room(
     _expect_installed()
     root = (default_root() if runs is None else runs).resolve()
     prepare_root(root)
-    token = os.environ.get(TOKEN) or ("" if is_loopback(host) else secrets.token_urlsafe(16))
+    token = _token(host)
     key = os.environ.get(KEY) or secrets.token_urlsafe(16)
     for line in says(host, port, root, token, key):
         typer.echo(line)
@@ -74,13 +75,24 @@ def is_loopback(host: str) -> bool:
     Raises:
         InputError: it is neither an address nor localhost.
     """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        fix = "give 127.0.0.1, or 0.0.0.0 for all of this machine's"
-        raise InputError("--host", host, "an IP address of this machine", fix) from None
+    if host != "localhost":
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            fix = "give 127.0.0.1, or 0.0.0.0 for all of this machine's"
+            raise InputError("--host", host, "an IP address of this machine", fix) from None
+    return listening.is_loopback(host)
+
+
+def _token(host: str) -> str:
+    """What viewers need: a token that was given, or one of its own where others reach it; else nothing."""
+    given = os.environ.get(TOKEN, "")
+    if is_loopback(host):
+        return given
+    if given and not listening.is_strong(given):
+        expected = f"{listening.LEAST} or more printable characters, since other machines reach it there"
+        raise InputError(TOKEN, "a token that is too short or cannot be sent (hidden)", expected, "or leave it out")
+    return given or secrets.token_urlsafe(16)
 
 
 def _expect_installed() -> None:
