@@ -107,7 +107,11 @@ def served(tmp_path_factory):
         time.sleep(0.2)
     yield f"http://127.0.0.1:{port}/"
     os.killpg(process.pid, signal.SIGTERM)
-    process.wait(60)
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 class Stay(urllib.request.HTTPRedirectHandler):
