@@ -79,4 +79,4 @@ class Bench:
 
 
 def _no_knobs() -> EnvelopeError:
-    return EnvelopeError("knobs: got a stub server, expected an engine that has some")
+    return EnvelopeError("knobs", "a stub server", "an engine that has some", "leave them alone in this load")
