@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from workbench import Workbench
 from workbench.engine.command import ENV_LABEL
-from workbench.engine.leftovers import find_leftovers, records_folder
+from workbench.engine.leftovers import find_leftovers, reap, records_folder
 from workbench.proc import labelled, shared_memory
 from workbench.workload.english import sentences
 from workbench.workload.scenario import Scenario
@@ -141,6 +141,8 @@ def place(tmp_path, model, monkeypatch):
         yield place
         for bench in place.benches:
             bench.stop()
+        for one in find_leftovers():  # of a test that failed before it had done away with them
+            reap(one, grace_s=0.5)
     monkeypatch.setattr(tempfile, "tempdir", None)
 
 
