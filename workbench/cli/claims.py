@@ -23,7 +23,7 @@ claims_verb = typer.Typer()
 
 @claims_verb.command()
 def claims(
-    live: Annotated[bool, typer.Option("--live", help="Play on one live engine; three to five minutes.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Play twelve short runs on one live engine.")] = False,
     recorded: Annotated[
         bool, typer.Option("--recorded", help="From recorded runs: data/runs, or those in --runs. No vLLM needed.")
     ] = False,
