@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from workbench.config import SLO
-from workbench.trace import TABLES, Trace, join_engine_stamps, table_of
+from workbench.engine_stamps import join_engine_stamps
+from workbench.trace import TABLES, Trace, table_of
 
 _MIB = 1 << 20
 
