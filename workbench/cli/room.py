@@ -79,7 +79,7 @@ def is_loopback(host: str) -> bool:
         try:
             ipaddress.ip_address(host)
         except ValueError:
-            fix = "give 127.0.0.1, or 0.0.0.0 for all of this machine's"
+            fix = f"give 127.0.0.1, or {listening.EVERYWHERE} for all of this machine's"
             raise InputError("--host", host, "an IP address of this machine", fix) from None
     return listening.is_loopback(host)
 

@@ -109,13 +109,13 @@ class Batches:
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.path, self.schema = path, schema
-        self.whole = not path.stat().st_size
+        self.whole = not regular(path).stat().st_size
 
     def __iter__(self) -> Iterator[pa.Table]:
-        if not self.path.stat().st_size:
+        if not regular(self.path).stat().st_size:
             return
         self.whole = False
-        with regular(self.path).open("rb") as file:  # not mapped: the writer may cut the file while we look at it
+        with self.path.open("rb") as file:  # not mapped: the writer may cut the file while we look at it
             try:
                 reader = pa.ipc.open_stream(file)
                 while True:
