@@ -55,6 +55,27 @@ def test_the_table_the_answer_and_the_command(run):
     assert "[simulated · by formula, uncalibrated]" in done.stdout, "an answer says where its figures come from"
 
 
+def test_the_setting_is_written_to_be_served_also_of_a_study_that_is_over(run, tmp_path):
+    run("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--rounds", "0", "--name", "mine")
+    played = Player.plays
+    done = run("--resume", "mine", "--serve", str(tmp_path / "serve"))
+    assert done.exit_code == 0, done.output
+    assert Player.plays == played
+    assert f"written: {tmp_path / 'serve'}" in done.stderr
+    assert "--max-num-batched-tokens 256" in (tmp_path / "serve" / "serve.sh").read_text()
+    assert "max-num-batched-tokens: 256" in (tmp_path / "serve" / "config.yaml").read_text()
+    assert "docker run" in (tmp_path / "serve" / "container.sh").read_text()
+
+
+@pytest.mark.parametrize(("option", "target"), [("--report", "there/no.html"), ("--report", "."), ("--serve", "file")])
+def test_what_cannot_be_written_is_refused_before_anything_is_played(run, tmp_path, option, target):
+    (tmp_path / "file").write_text("x")
+    done = run("tuning", *NARROW, option, str(tmp_path / target))
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception).startswith(f"{option}: got ")
+    assert Player.plays == 0
+
+
 def test_json_has_everything(run):
     done = run("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--rounds", "2", "--json")
     found = json.loads(done.stdout)

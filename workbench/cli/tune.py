@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.progress import Progress as Bars
-from rich.table import Table
 
 from workbench import console
 from workbench.cli.options import (
@@ -23,10 +19,12 @@ from workbench.cli.options import (
     StartUp,
     start_up_fields,
 )
+from workbench.cli.tune_options import limits_of, restarts_of
+from workbench.cli.tune_shown import check_targets, show, write
 from workbench.errors import EngineError, InputError
 from workbench.knob_options import knob_values
 from workbench.tune.answer.confirm import ROUNDS
-from workbench.tune.goal import OBJECTIVES, Goal
+from workbench.tune.goal import OBJECTIVES
 from workbench.tune.kept import Kept
 from workbench.tune.question import Question
 from workbench.tune.search.samplers import SAMPLERS
@@ -35,7 +33,7 @@ from workbench.tune.search.storage import shown
 from workbench.tune.search.study import Study
 from workbench.tune.search.tuning import Allowance
 from workbench.tune.space import RESTART, Space
-from workbench.tune.trial import Player, Result
+from workbench.tune.trial import Player
 from workbench.tune.tune import Now, Tune
 
 tune_verb = typer.Typer()
@@ -111,6 +109,13 @@ def tune_command(
         int | None, typer.Option(help="With --ray: engines at a time; by default all there is room for.")
     ] = None,
     cores: Annotated[int | None, typer.Option(help="With --ray: logical CPUs of an engine on CPUs.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write a report (HTML) of the pick, the runner-up and what lies beyond.")
+    ] = None,
+    serve: Annotated[
+        Path | None,
+        typer.Option(help="Also write the setting into this folder: serve.sh, config.yaml, container.sh."),
+    ] = None,
     seed: Seed = None,
     runs: RunsRoot = None,
     start_up: StartUp = None,
@@ -119,6 +124,7 @@ def tune_command(
     """Find the best setting under hard limits on gaps and TTFT, and confirm it on fresh seeds."""
     if ray is None and (workers is not None or cores is not None):
         raise InputError("--workers and --cores", "no --ray", "a Ray cluster to count them on", "add --ray local")
+    check_targets(report, serve)
     allowed = _given(trials=trials, engine_s=engine_seconds, minutes=minutes, patience=patience)
     more = _given(rounds=rounds, error_rate=error_rate, simulate=simulate)
     new = _given(sampler=sampler, seed=seed)
@@ -160,7 +166,7 @@ def tune_command(
         finally:  # an interruption shows what there is
             progress.stop()
             if tune.results or tune.why:
-                _show(tune, question.goal, as_json)
+                show(tune, as_json)
     nothing = tune.answer.nothing
     if nothing is not None and not tune.answer.candidates:
         raise EngineError(f"study {tune.name}: {nothing.words}; look at the log of its engine")
@@ -169,6 +175,8 @@ def tune_command(
         raise InputError(
             "limits", asked, f"limits that a setting can meet: {nothing.words}", "allow more, or widen the space"
         )
+    for path in write(tune, report, serve):
+        console.err.print(f"written: {path}", highlight=False, soft_wrap=True)
 
 
 def _on_ray(
@@ -195,45 +203,6 @@ def _on_ray(
     )
     player.start()  # before there is a study: an address at which nobody answers should not leave one
     return player
-
-
-def limits_of(texts: Sequence[str] | None) -> dict[str, float]:
-    """Limits from ``name=value`` texts.
-
-    Raises:
-        InputError: one is not of that form, or is given twice.
-    """
-    limits: dict[str, float] = {}
-    for text in texts or ():
-        name, sign, value = (part.strip() for part in text.partition("="))
-        if not sign or not name or not value:
-            raise InputError("--limit", text, "name=value", "write it like --limit gap_p99_ms=200")
-        if name in limits:
-            raise InputError(f"--limit {name}", f"{limits[name]:g} and {value}", "each limit once", "leave one out")
-        try:
-            limits[name] = float(value)
-        except ValueError:
-            raise InputError(f"--limit {name}", value, "a number", "write it like --limit gap_p99_ms=200") from None
-    return limits
-
-
-def restarts_of(texts: Sequence[str] | None) -> dict[str, list[Any]]:
-    """Values of start-up fields from ``name=a,b`` texts.
-
-    Raises:
-        InputError: one is not of that form, or is given twice.
-    """
-    fields: dict[str, list[Any]] = {}
-    for text in texts or ():
-        name, sign, values = (part.strip() for part in text.partition("="))
-        if not sign or not name or not values:
-            raise InputError("--restart", text, "name=value", "write it like --restart max_num_seqs=16,32")
-        if name in fields:
-            raise InputError(f"--restart {name}", values, "each field once", "put its values behind one --restart")
-        fields[name] = [
-            value for one in values.split(",") for value in start_up_fields([f"{name}={one.strip()}"]).values()
-        ]
-    return fields
 
 
 def _of_new(question: Question) -> dict[str, Any]:
@@ -264,51 +233,3 @@ def _teller(progress: Bars) -> Any:
         progress.update(tasks[now.stage], total=now.most or None, completed=now.done, note=now.what)
 
     return tell
-
-
-def _show(tune: Tune, goal: Goal, as_json: bool) -> None:
-    answer, emitted = tune.answer, tune.emitted
-    if as_json:
-        shown_ = {"study": tune.name, "why": tune.why, **answer.as_dict()}
-        shown_["results"] = [one.as_dict() for one in tune.results]
-        shown_["commands"] = emitted.as_dict() if emitted is not None else None
-        typer.echo(json.dumps(shown_, indent=2))
-        return
-    if tune.results:
-        title = ", ".join(one for one in (tune.question.scenario.name, answer.label) if one)
-        console.out.print(trials_table(tune.results, goal, title))
-    for line in (*answer.words, f"ended: {tune.why}" if tune.why else "stopped: this is what there was by then"):
-        console.out.print(line, markup=False, highlight=False, soft_wrap=True)
-    if emitted is not None:
-        typer.echo(emitted.command)
-        if emitted.own_policy:
-            typer.echo(emitted.own_policy)
-
-
-def trials_table(results: Sequence[Result], goal: Goal, title: str) -> Table:
-    """The trials in their order, in 120 columns of text.
-
-    Args:
-        results: of a study.
-        goal: of the study; its objectives and limits are the columns.
-        title: above it; must say where the figures come from.
-    """
-    table = Table(
-        title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
-    )
-    table.add_column("trial", justify="right")
-    table.add_column("setting", overflow="fold")
-    for aim in goal.aims:
-        table.add_column(f"{aim.words}, {aim.unit}", justify="right")
-    for name in goal.limits:
-        table.add_column(f"{name} ≤ {goal.limits[name]:g}", justify="right")
-    table.add_column("engine s", justify="right")
-    table.add_column("")
-    for one in results:
-        reached = (
-            [console.cell(value) for value in one.objectives] if one.state == "complete" else ["n/a"] * len(goal.aims)
-        )
-        measured = [console.cell(one.figures.get(name)) for name in goal.limits]
-        end = "" if one.feasible else "over a limit" if one.state == "complete" else one.state
-        table.add_row(str(one.number), one.point.name, *reached, *measured, f"{one.engine_s:.1f}", end)
-    return table

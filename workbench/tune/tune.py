@@ -61,6 +61,9 @@ class Tune:
             closed at the end.
         tell: told of every play as it begins and ends, in the thread of :meth:`run`.
         began: told of each run of a trial as it begins.
+
+    Attributes:
+        model: the files that the engine served, once one was started.
     """
 
     def __init__(
@@ -94,7 +97,7 @@ class Tune:
             progress=lambda _seconds, what: self._say("engine", 0, 0, what),
             began=began,
         )
-        self._model: Any = None
+        self.model: Any = None
 
     confirmation: Confirmation | None
 
@@ -114,7 +117,7 @@ class Tune:
         best = self.answer.best
         if best is None:
             return None
-        return emit(best.point, self.question.space.config_of(best.point.start_up), self._model)
+        return emit(best.point, self.question.space.config_of(best.point.start_up), self.model)
 
     @property
     def stopped(self) -> bool:
@@ -168,7 +171,7 @@ class Tune:
             kept.means = asked.means
             self.why = kept.over(asked.allowance) or self._search(study, kept)
             if isinstance(self._player, EnginePlayer):
-                self._model = self._player.bench.engine.model
+                self.model = self._player.bench.engine.model
             if asked.rounds and not self.stopped:
                 self._look_beyond(study, kept)
                 if self.answer.ranking:
