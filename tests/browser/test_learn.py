@@ -97,5 +97,8 @@ def test_an_exercise_and_a_quiz_are_answered(notebook, screenshot):
     assert page.locator(".wb-learn-score").last.inner_text() == "1 of 4 right, 2 answered"
     screenshot(page, "answered")
     notebook.theme(dark=True)
-    screenshot(page, "dark")
+    try:
+        screenshot(page, "dark")
+    finally:
+        notebook.theme(dark=False)  # the next test has the same JupyterLab
     assert len(kernel(notebook, "quiz.given")) == 2
