@@ -71,7 +71,7 @@ def test_text(words, expected):
         "1,024 tokens: prefill of doc-2; max_tokens=5, token: 3",
         "author: somebody; the prefix cache's keys; key=value; --knob name=value",
         "http://127.0.0.1:8000/v1/completions",
-        "PWD=/work/here, tokenizer='a', token: 3",
+        "PWD=/srv/here, tokenizer='a', token: 3",
         "workbench run chat_and_long --seed 3 --knob budget=256 --set max_model_len=8192",
         "Namespace(api_key=None, hf_token=None)",
         "mail me@host.example about it",

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -16,7 +23,9 @@ from PIL import Image
 
 from benchmarks.parts.lab import Lab, Notebook, chromium, chromium_path
 
-SHOTS = Path(__file__).parents[2] / ".artifacts" / "screenshots"
+ROOT = Path(__file__).parents[2]
+SHOTS = ROOT / ".artifacts" / "screenshots"
+_VOILA_S = 120.0  # for it to answer
 
 
 # Of a module, not of the session: while Playwright runs, this thread has an event loop, and no second Playwright and no
@@ -37,6 +46,49 @@ def lab(tmp_path_factory):
     pytest.importorskip("jupyterlab", reason="no JupyterLab in this environment")
     with Lab(tmp_path_factory.mktemp("lab")) as server:
         yield server
+
+
+@pytest.fixture
+def voila(tmp_path):
+    """Start a command that serves pages by Voilà on a port of its own, with an empty home: its address and process."""
+    pytest.importorskip("voila", reason="no Voilà in this environment")
+    places = ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR")
+    home = {name: str(tmp_path / name) for name in places}
+    log, started = tmp_path / "voila.log", []
+
+    def start(command, **env):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                [*command, f"--port={port}"],
+                cwd=ROOT,
+                env=os.environ | home | env,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+        started.append(process)
+        address, until = f"http://127.0.0.1:{port}", time.monotonic() + _VOILA_S
+        while True:
+            try:
+                urllib.request.urlopen(f"{address}/voila/static/", timeout=5)
+            except urllib.error.HTTPError:
+                return address, process
+            except OSError:
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < until, "Voilà does not answer"
+                time.sleep(0.2)
+
+    yield start
+    for process in started:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 _numbers = itertools.count(1)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from pathlib import Path
 
 import psutil
@@ -21,39 +15,12 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def dashboard(tmp_path):
-    """Voilà as `make dashboard` starts it, with a home of its own; gives its address and process."""
-    pytest.importorskip("voila", reason="no Voilà in this environment")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    places = ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "WORKBENCH_RUNS")
-    env = os.environ | {name: str(tmp_path / name) for name in places}
-    env["WORKBENCH_LEAVE_AFTER_S"] = "20"  # a page says every 15 s that it is there
-    env |= dict.fromkeys(("JUPYTER_CONFIG_PATH", "JUPYTER_PATH"), str(ROOT / "tools" / "jupyter"))
+def dashboard(voila, tmp_path):
+    """Voilà as `make dashboard` starts it; gives its address and process."""
     command = [sys.executable, "-m", "voila", "notebooks/00_quickstart.ipynb", "--no-browser", "--Voila.ip=127.0.0.1"]
-    log = (tmp_path / "voila.log").open("wb")
-    process = subprocess.Popen(
-        [*command, f"--port={port}"], cwd=ROOT, env=env, stdout=log, stderr=log, start_new_session=True
-    )
-    address = f"http://127.0.0.1:{port}"
-    until = time.monotonic() + 60
-    while True:
-        try:
-            urllib.request.urlopen(f"{address}/voila/static/", timeout=5)
-        except urllib.error.HTTPError:
-            break
-        except OSError:
-            assert process.poll() is None, (tmp_path / "voila.log").read_text()
-            assert time.monotonic() < until, "Voilà does not answer"
-            time.sleep(0.2)
-    yield address, process
-    process.terminate()
-    try:
-        process.wait(30)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    jupyter = dict.fromkeys(("JUPYTER_CONFIG_PATH", "JUPYTER_PATH"), str(ROOT / "tools" / "jupyter"))
+    # A page says every 15 s that it is there.
+    return voila(command, WORKBENCH_RUNS=str(tmp_path / "runs"), WORKBENCH_LEAVE_AFTER_S="20", **jupyter)
 
 
 def test_a_class_sees_the_panel_alone_and_its_buttons_drive_an_engine(dashboard, browser, screenshot):

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from pathlib import Path
 
 import psutil
@@ -60,35 +55,11 @@ class Playback(threading.Thread):
 
 
 @pytest.fixture
-def room(tmp_path):
-    """`workbench room` with a home of its own; gives its address, the teacher's key and the process."""
-    pytest.importorskip("voila", reason="no Voilà in this environment")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    places = ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR")
-    env = os.environ | {name: str(tmp_path / name) for name in places} | {"WORKBENCH_ROOM_KEY": "the-teachers"}
-    log = (tmp_path / "room.log").open("wb")
-    command = [sys.executable, "-m", "workbench.cli", "room", f"--port={port}", "--runs", str(tmp_path / "runs")]
-    process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log, start_new_session=True)
-    address = f"http://127.0.0.1:{port}"
-    until = time.monotonic() + 300
-    while True:
-        try:
-            urllib.request.urlopen(f"{address}/voila/static/", timeout=5)
-        except urllib.error.HTTPError:
-            break
-        except OSError:
-            assert process.poll() is None, (tmp_path / "room.log").read_text()
-            assert time.monotonic() < until, "Voilà does not answer"
-            time.sleep(0.2)
-    yield address, process, tmp_path / "runs"
-    process.terminate()
-    try:
-        process.wait(30)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+def room(voila, tmp_path):
+    """`workbench room`; gives its address, process and runs."""
+    command = [sys.executable, "-m", "workbench.cli", "room", "--runs", str(tmp_path / "runs")]
+    address, process = voila(command, WORKBENCH_ROOM_KEY="the-teachers")
+    return address, process, tmp_path / "runs"
 
 
 def test_two_viewers_see_one_engine_and_only_the_teacher_can_drive(room, browser, screenshot):
