@@ -3,7 +3,8 @@
 ``live`` on one CPU engine whose steps can be slowed (:mod:`benchmarks.parts.slowed`), ``simulated`` with steps that
 vary as measured ones did. Each comparison plays rounds of its own. ``python -m benchmarks.parts.tuner_compare`` prints
 both alone; ``AA`` (20), ``PLANTED`` (10) and ``ROUNDS`` (16, at most, of each comparison) scale it, ``ONLY=live`` or
-``simulated`` plays one, and ``SECONDS`` (1500) ends a part with the comparisons that there are by then.
+``simulated`` plays one, and ``SECONDS`` (1500) ends a part with the comparisons that there are by then; ``FIRST`` (0),
+the number of the one to begin with, goes on from there.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ BUDGET = 256
 _DATA = Path(__file__).resolve().parents[2] / "data" / "calibrations"
 _ALTOGETHER = 1_000_003  # seeds of comparisons are this far apart
 
-_SIZES = {"AA": "20", "PLANTED": "10", "ROUNDS": "16"}
+_SIZES = {"AA": "20", "PLANTED": "10", "ROUNDS": "16", "FIRST": "0"}
 
 Play = Callable[[int, bool], Comparison]  # number of the comparison, whether B is slowed
 
 
-def live(aa: int = 20, planted: int = 10, rounds: int = 16, seconds: float = 1500.0) -> dict[str, Any]:
+def live(aa: int = 20, planted: int = 10, rounds: int = 16, begin: int = 0, seconds: float = 1500.0) -> dict[str, Any]:
     """The rates on one live CPU engine."""
     scenario = load()
     with (
@@ -59,10 +60,10 @@ def live(aa: int = 20, planted: int = 10, rounds: int = 16, seconds: float = 150
             how: dict[str, Any] = {"rounds": rounds, "primary": PRIMARY, "seed": number, "warm_up": first}
             return Comparing(bench, a, b, scenario, **how).run()
 
-        return rates(one, aa, planted, seconds) | {"label": bench.engine.label}
+        return rates(one, aa, planted, begin, seconds) | {"label": bench.engine.label}
 
 
-def simulated(aa: int = 20, planted: int = 10, rounds: int = 16, seconds: float = 1500.0) -> dict[str, Any]:
+def simulated(aa: int = 20, planted: int = 10, rounds: int = 16, begin: int = 0, seconds: float = 1500.0) -> dict[str, Any]:
     """The rates on a simulated engine: the committed calibration of SmolLM2, drawn anew for each play."""
     calibration = Calibration.from_dict(json.loads(max(_DATA.glob("smollm2-*.json")).read_text(encoding="utf-8")))
     scenario = load()
@@ -78,7 +79,7 @@ def simulated(aa: int = 20, planted: int = 10, rounds: int = 16, seconds: float 
             how: dict[str, Any] = {"rounds": rounds, "primary": PRIMARY, "seed": number, "bench_b": other}
             return Comparing(a, setting, setting, scenario, **how).run()
 
-        return rates(one, aa, planted, seconds) | {"label": a.engine.label}
+        return rates(one, aa, planted, begin, seconds) | {"label": a.engine.label}
 
 
 def compare() -> dict[str, Any]:
@@ -103,11 +104,11 @@ def load() -> Scenario:
     return scenario.model_copy(update={"streams": streams, "settings_at_s": 0.0})
 
 
-def rates(play: Play, aa: int, planted: int, seconds: float) -> dict[str, Any]:
-    """Play the comparisons, planted ones among the others, and count; those that began in time."""
+def rates(play: Play, aa: int, planted: int, begin: int, seconds: float) -> dict[str, Any]:
+    """Play the comparisons from number ``begin`` on, planted ones among the others, and count; those begun in time."""
     found: dict[bool, list[Comparison]] = {False: [], True: []}
     begun = time.monotonic()
-    for number, slowed in enumerate(_mixed(aa, planted)):
+    for number, slowed in list(enumerate(_mixed(aa, planted)))[begin:]:
         if time.monotonic() - begun > seconds:
             say(f"comparisons: {seconds:g} s are over after {number} of {aa + planted}")
             break
