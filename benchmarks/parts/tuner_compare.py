@@ -63,7 +63,9 @@ def live(aa: int = 20, planted: int = 10, rounds: int = 16, begin: int = 0, seco
         return rates(one, aa, planted, begin, seconds) | {"label": bench.engine.label}
 
 
-def simulated(aa: int = 20, planted: int = 10, rounds: int = 16, begin: int = 0, seconds: float = 1500.0) -> dict[str, Any]:
+def simulated(
+    aa: int = 20, planted: int = 10, rounds: int = 16, begin: int = 0, seconds: float = 1500.0
+) -> dict[str, Any]:
     """The rates on a simulated engine: the committed calibration of SmolLM2, drawn anew for each play."""
     calibration = Calibration.from_dict(json.loads(max(_DATA.glob("smollm2-*.json")).read_text(encoding="utf-8")))
     scenario = load()
