@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import pandas as pd
 
 from workbench.config import POLICIES, SLO, Envelope, parse
-from workbench.errors import EnvelopeError, InputError, WorkbenchError
+from workbench.errors import EnvelopeError, InputError
+from workbench.left_as_found import knobs_put_back, no_run_left
 from workbench.origin import origin_words
 from workbench.run import RecordedRun, Run
 from workbench.trace import Trace
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from workbench.plays import Plays
 
 Follow = Callable[[Setting, Run], None]  # returns when the run has ended
-_END_S = 10.0
 
 
 class PolicyRuns(Sequence[RecordedRun]):
@@ -145,14 +144,14 @@ def play(
         EngineDiedError: the engine ended in mid-run.
         StoreError: a run cannot be recorded.
     """
-    with _knobs_put_back(bench):
+    with knobs_put_back(bench):
         for setting in settings:
             try:
                 setting.knobs(bench.engine.envelope)
                 if bench.engine.config.enable_prefix_caching:
                     bench.reset_prefix_cache()
                 run = bench.run(scenario, setting=setting, seed=seed, salt=0)
-                with _ended(bench):
+                with no_run_left(bench):
                     if follow is not None:
                         follow(setting, run)
                     run.wait()
@@ -162,26 +161,3 @@ def play(
             if run.meta["status"] == "cancelled":  # somebody stopped the load, and means all of it
                 break
             runs.add(setting, run)
-
-
-@contextlib.contextmanager
-def _knobs_put_back(bench: Plays) -> Iterator[None]:
-    before = bench.engine.knobs
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(WorkbenchError):  # such as of an engine that died: the first error tells more
-            bench.engine.set_knobs(before)
-        raise
-    bench.engine.set_knobs(before)
-
-
-@contextlib.contextmanager
-def _ended(bench: Plays) -> Iterator[None]:
-    """Leave no run going when somebody interrupts; what was measured of it is on disk."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(WorkbenchError):
-            bench.stop_load(_END_S)
-        raise

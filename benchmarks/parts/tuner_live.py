@@ -18,8 +18,8 @@ from workbench.session import Workbench
 from workbench.tune.goal import Goal
 from workbench.tune.play.players import EnginePlayer
 from workbench.tune.play.virtual import VirtualPlayer
+from workbench.tune.search.best import best_of
 from workbench.tune.search.prior import Prior, simulate, simulated_config
-from workbench.tune.search.study import best_of
 from workbench.tune.search.tuning import Allowance
 from workbench.tune.space import Space
 from workbench.tune.trial import Asked

@@ -10,8 +10,9 @@ from typing import Any
 
 from benchmarks.parts.stats import say
 from workbench.tune.goal import Goal
+from workbench.tune.search.best import best_of
 from workbench.tune.search.prior import Prior
-from workbench.tune.search.study import Study, best_of
+from workbench.tune.search.study import Study
 from workbench.tune.search.tuning import Allowance, Progress, Tuning
 from workbench.tune.space import Space
 from workbench.tune.trial import Asked, Player, Result

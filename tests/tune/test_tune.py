@@ -46,7 +46,7 @@ class Player:
 def _made_up(monkeypatch):
     monkeypatch.setattr("workbench.tune.tune.EnginePlayer", Player)
     monkeypatch.setattr(Player, "killed_at", None)
-    monkeypatch.setattr("workbench.tune.tune.simulated_config", lambda config: None)
+    monkeypatch.setattr("workbench.tune.foretelling.simulated_config", lambda config: None)
 
 
 def ask(**more):

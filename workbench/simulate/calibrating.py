@@ -16,6 +16,7 @@ import numpy as np
 
 from workbench.config import EngineConfig
 from workbench.errors import EngineError, InputError
+from workbench.left_as_found import no_run_left
 from workbench.simulate.calibration import Calibration
 from workbench.simulate.fitting import fit
 from workbench.simulate.measured import measured_steps
@@ -218,13 +219,10 @@ def _piece(
 
 def _played(bench: Plays, piece: Piece, follow: Follow | None) -> Trace:
     run = bench.run(piece.scenario, setting=piece.setting)
-    try:
+    with no_run_left(bench):
         if follow is not None:
             follow(piece.setting, run)
         run.wait()
-    except BaseException:
-        bench.stop_load(5.0)
-        raise
     if run.meta["status"] != "complete":
         raise EngineError(
             f"calibrate: run {run.meta.get('id')} is {run.meta['status']}, expected complete; start again"

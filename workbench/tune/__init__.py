@@ -2,9 +2,9 @@
 
 trial       a place of the search space, what is asked of a player, what came of it
 goal        objectives, limits, and what a trace says about them (figures)
-space       the values of each dimension, and which of them count together (neighbours: how far apart)
+space       the values of each dimension, and which of them count together (choices: where nobody says; neighbours)
 question    scenario, goal, space and allowance: all that a study is asked
-tune        a question from its first trial to its answer (kept: what a study keeps beside its trials)
+tune        a question from its first trial to its answer (foretelling: simulated first; kept: beside the trials)
 
 search      asks for trials: study, sampler, simulated prior, the test that stops hopeless ones early
 play        has them played on one engine, live or simulated

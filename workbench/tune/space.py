@@ -15,6 +15,7 @@ from typing import Any, Self
 from workbench.config import POLICIES, EngineConfig, Envelope, parse
 from workbench.errors import EnvelopeError, InputError
 from workbench.simulated_config import engine_config
+from workbench.tune.choices import choices, in_order
 from workbench.tune.goal import Goal
 from workbench.tune.trial import Point
 from workbench.workload.scenario import Scenario
@@ -35,9 +36,6 @@ _OF_POLICY = {
     "chunk": tuple(name for name in POLICIES if name not in ("monolithic", "target_gap")),
 }
 _MOST_POINTS = 100_000
-_LEAST_BUDGET, _LEAST_CHUNK, _LEAST_RUNNING = 32, 32, 4
-_TARGETS = (0.4, 0.55, 0.7, 0.85, 1.0)  # of the tightest gap that was promised
-_EVERY = (2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Space:
         Raises:
             InputError: nothing fits the engine, or a name or a value is wrong.
         """
-        chosen = {**_choices(scenario, config, goal), **_ordered(given or {})}
+        chosen = {**choices(scenario, config, goal), **in_order(given or {})}
         fields = {name: tuple(dict.fromkeys(values)) for name, values in (restart or {}).items()}
         return cls(chosen, config, fields)
 
@@ -236,44 +234,3 @@ def _refused(name: str, value: Any, envelope: Envelope) -> EnvelopeError | None:
     except EnvelopeError as error:
         return error
     return None
-
-
-def _choices(scenario: Scenario, config: EngineConfig, goal: Goal) -> dict[str, tuple[Any, ...]]:
-    ceiling, longest, running = config.max_num_batched_tokens, config.max_model_len, config.max_num_seqs
-    classes = {stream.priority for stream in scenario.streams}
-    tightest = min(
-        [limit.value for limit in goal.parsed if limit.kind == "gap" and limit.part in ("p99", "max")]
-        + ([goal.slo.gap_ms] if "goodput" in goal.objectives else []),
-        default=goal.slo.gap_ms,
-    )
-    policies = ["chunked", "decode_first", "target_gap"] + (["qos"] if len(classes) > 1 else [])
-    return {
-        "policy": tuple(policies),
-        "budget": _powers(min(_LEAST_BUDGET, ceiling), ceiling),
-        "chunk": (*_powers(_LEAST_CHUNK, min(ceiling, longest) // 2), 0),
-        "max_running": _powers(min(_LEAST_RUNNING, running), running),
-        "target_gap_ms": tuple(round(tightest * share, 3) for share in _TARGETS),
-        "prefill_every": _EVERY,
-    }
-
-
-def _ordered(given: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
-    """Numbers by size, "off" of a chunk cap last; each once."""
-    out: dict[str, tuple[Any, ...]] = {}
-    for name, values in given.items():
-        distinct = list(dict.fromkeys(values))
-        if name == "chunk":
-            distinct.sort(key=lambda value: value or math.inf)
-        elif all(isinstance(value, int | float) for value in distinct):
-            distinct.sort()
-        out[name] = tuple(distinct)
-    return out
-
-
-def _powers(low: int, high: int) -> tuple[int, ...]:
-    """Powers of two from low to high, and high itself."""
-    if high < low:
-        return ()
-    first = math.ceil(math.log2(max(low, 1)))
-    powers = [2**power for power in range(first, int(math.log2(high)) + 1)]
-    return tuple(sorted({low, *powers, high}))

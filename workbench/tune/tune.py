@@ -11,21 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import EngineError
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.beyond import look_beyond
 from workbench.tune.answer.confirm import Confirmation, confirm
 from workbench.tune.answer.emit import Emitted, emit
+from workbench.tune.foretelling import foretell
 from workbench.tune.kept import Kept
-from workbench.tune.play.players import EnginePlayer, is_simulated
-from workbench.tune.play.virtual import VirtualPlayer
+from workbench.tune.play.players import EnginePlayer
 from workbench.tune.question import Question
-from workbench.tune.search.prior import Prior, simulate, simulated_config
 from workbench.tune.search.study import Study
 from workbench.tune.search.tuning import Progress, Tuning
-from workbench.tune.space import Space
 from workbench.tune.trial import Asked, Player, Result
 
 
@@ -182,7 +179,9 @@ class Tune:
     def _search(self, study: Study, kept: Kept) -> str:
         """Search; returns why that ended."""
         asked = self.question
-        prior = self._simulated() if asked.simulate else None
+        prior = None
+        if asked.simulate:
+            prior = foretell(asked, lambda *now: self._say("simulation", *now), lambda: self.stopped)
         tuning = self._tuning = Tuning(
             study, self._player, asked.allowance, prior, asked.error_rate,
             open_loop=not asked.scenario.concurrency, tell=self._of_search,
@@ -193,28 +192,6 @@ class Tune:
         if not tuning.stopping and not tuning.out_of_time:
             kept.note_over(asked.allowance, tuning.why)
         return tuning.why
-
-    def _simulated(self) -> Prior | None:
-        """What a simulation of a live engine says; None where it cannot be simulated."""
-        asked = self.question
-        if is_simulated(asked.space.config):
-            return None  # the search itself is one
-        config = simulated_config(asked.space.config)
-        if config is None:
-            return None
-        space = Space(asked.space.hot, config, longest=asked.space.longest)
-        player = VirtualPlayer(asked.scenario, asked.goal, space)
-        try:
-            return simulate(
-                player, space, asked.goal, seed=asked.seed, stopped=lambda: self.stopped,
-                tell=lambda done, most, what: self._say("simulation", done, most, what),
-            )  # fmt: skip
-        except EngineError:
-            if self.stopped:
-                return None
-            raise
-        finally:
-            player.close()
 
     def _look_beyond(self, study: Study, kept: Kept) -> None:
         self._beyond = kept.beyond

@@ -96,7 +96,7 @@ def test_a_killed_actors_trial_is_tried_again_and_all_come_home(tmp_path, monkey
     assert {number: (one.state, one.objectives) for number, one in results.items()} == {
         n: ("complete", (budget / 100,)) for n, budget in enumerate(BUDGETS)
     }
-    assert not player.playing
+    assert player.results() == []  # nothing is under way
     homes = {Path(one.run) for one in results.values()}
     assert homes == set(tmp_path.iterdir())
     assert len(homes) == len(BUDGETS)

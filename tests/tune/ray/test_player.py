@@ -14,7 +14,8 @@ import pytest
 from workbench.errors import EngineError, InputError
 from workbench.simulated_config import SimulatedConfig
 from workbench.tune.goal import Goal
-from workbench.tune.ray import cluster
+from workbench.tune.ray.address import environment
+from workbench.tune.ray.cluster import QUICK
 from workbench.tune.ray.lines import LineChild
 from workbench.tune.ray.player import RayPlayer
 from workbench.tune.ray.remote import Job, Order, error_facts, error_of, one_line
@@ -66,7 +67,7 @@ def test_an_address_at_which_nobody_answers_is_refused_in_one_line(tmp_path):
 
 def test_a_server_that_is_no_ray_is_given_up(tmp_path, monkeypatch):
     """Ray itself waits for minutes and then ends its process, which is not ours."""
-    monkeypatch.setattr("workbench.tune.ray.player._JOIN_S", 2.0)
+    monkeypatch.setattr("workbench.tune.ray.address._JOIN_S", 2.0)
     server = subprocess.Popen([sys.executable, "-c", SILENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     address = f"127.0.0.1:{server.stdout.readline().strip()}"
     mine = player(tmp_path, address=address)
@@ -94,7 +95,7 @@ def test_ray_is_imported_in_the_child_only():
 
 
 def test_nothing_is_reported_and_a_cluster_of_ours_needs_a_token_that_nobody_has():
-    local, again, joined = (cluster.environment(kind) for kind in ("local", "local", "head:6379"))
+    local, again, joined = (environment(kind) for kind in ("local", "local", "head:6379"))
     assert local["RAY_USAGE_STATS_ENABLED"] == joined["RAY_USAGE_STATS_ENABLED"] == "0"
     assert local["RAY_AUTH_MODE"] == "token"
     assert len(local["RAY_AUTH_TOKEN"]) == 64
@@ -103,7 +104,7 @@ def test_nothing_is_reported_and_a_cluster_of_ours_needs_a_token_that_nobody_has
 
 
 def test_the_engine_does_not_inherit_what_is_for_ray():
-    ray = {"RAY_ADDRESS": "x", "OMP_NUM_THREADS": "1", "PYTHONPATH": f"/tmp/y/{cluster.QUICK}:/src"}
+    ray = {"RAY_ADDRESS": "x", "OMP_NUM_THREADS": "1", "PYTHONPATH": f"/tmp/y/{QUICK}:/src"}
     mine = {"CUDA_VISIBLE_DEVICES": "2,3", "PATH": "/bin"}
     assert clean_environment(ray | mine) == mine | {"PYTHONPATH": "/src"}
 

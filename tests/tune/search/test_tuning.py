@@ -6,7 +6,8 @@ import pytest
 from search_stand_ins import GOAL, Landscape, a_space
 
 from workbench.errors import EngineDiedError, InputError
-from workbench.tune.search.study import Study, best_of
+from workbench.tune.search.best import best_of
+from workbench.tune.search.study import Study
 from workbench.tune.search.tuning import Allowance, Tuning
 from workbench.tune.trial import Point, Result
 

@@ -47,7 +47,7 @@ class Player:
 def _made_up(monkeypatch, tmp_path):
     Player.waits, Player.fails = None, False
     monkeypatch.setattr("workbench.tune.tune.EnginePlayer", Player)
-    monkeypatch.setattr("workbench.tune.tune.simulated_config", lambda config: None)
+    monkeypatch.setattr("workbench.tune.foretelling.simulated_config", lambda config: None)
     monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path / "runs"))
 
 

@@ -3,7 +3,8 @@
 settings    settings as people write them
 measures    what is compared, and which direction is better
 rounds      plays the pairs, in random order, the same seeded workload in both
-turns       whose turn it is; knobs put back
+turns       whose turn it is
+sides       plays one side; engines held, knobs put back
 settle      warm-up of the engine, and the steady part of a round
 bootstrap   block bootstrap of a ratio over pairs, and within single runs
 spending    how sure each look must be, so that stopping early does not raise the error

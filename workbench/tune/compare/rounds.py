@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.errors import InputError, WorkbenchError
+from workbench.errors import InputError
 from workbench.origin import origin_words
 from workbench.run import RecordedRun, Run
 from workbench.tune.compare.comparison import Comparison, Round
 from workbench.tune.compare.measures import PRIMARY, check_gaps, figures, measure
 from workbench.tune.compare.settings import setting_of
 from workbench.tune.compare.settle import is_steady, is_warm, lead_in_s
-from workbench.tune.compare.turns import knobs_put_back, schedule
+from workbench.tune.compare.sides import Sides
+from workbench.tune.compare.turns import schedule
 from workbench.workload.scenario import MAX_SEED, Scenario, load_scenario
 from workbench.workload.setting import Setting
 
@@ -27,7 +26,6 @@ MOST_ROUNDS = 200
 ROUNDS = 20
 RESOLVE = 0.05
 _WARM_UP = 4  # plays at most
-_END_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -98,14 +96,11 @@ class Comparing:
         if not 0 < alpha < 0.5:
             raise InputError("alpha", alpha, "a chance between 0 and 0.5, such as 0.05", "give a small one")
         sides = (setting_of("A", a), setting_of("B", b))
-        self._benches = (bench, bench_b or bench)
-        for letter, side, its in zip("AB", sides, self._benches, strict=True):
-            with _about(letter):
-                side.knobs(its.engine.envelope)
+        self._sides = Sides(sides, (bench, bench_b or bench), scenario)
         check_gaps(scenario, measure(primary))
-        self._scenario = scenario.model_copy(update={"settings_at_s": 0.0})
+        self._steady = is_steady(scenario)
         self._seed = scenario.seed if seed is None else seed
-        self._warm_up, self._id = warm_up, secrets.token_hex(4)
+        self._warm_up = warm_up
         self.comparison = Comparison(*sides, scenario.name, rounds, primary, resolve, alpha)
         if self.comparison.same and bench_b is None:
             self.comparison.concerns.append("A and B are the same setting: a difference would be the machine's")
@@ -128,10 +123,7 @@ class Comparing:
         """
         found = self.comparison
         try:
-            with contextlib.ExitStack() as at_the_end:
-                for bench in dict.fromkeys(self._benches):
-                    at_the_end.enter_context(bench.held("a comparison"))
-                at_the_end.enter_context(knobs_put_back(self._benches))
+            with self._sides.held():
                 if not self._warm_up or self._warmed(tell):
                     self._go_on(tell, adaptive)
         except BaseException:
@@ -156,7 +148,7 @@ class Comparing:
     def _warmed(self, tell: Tell | None) -> bool:
         """Play both settings in turn until the engine is warm; false if somebody stopped it."""
         found, traces = self.comparison, []
-        if all(bench.engine.label == "simulated" for bench in self._benches):
+        if self._sides.simulated:
             return True  # every play of it begins from nothing
         for place in range(_WARM_UP):
             run = self._play("AB"[place % 2], "warm-up", self._seed, tell)
@@ -198,7 +190,7 @@ class Comparing:
 
     def _lead_in(self, a: RecordedRun, b: RecordedRun) -> float:
         """What to leave out of both plays, so that they are compared over the same part of the load."""
-        if not is_steady(self._scenario):
+        if not self._steady:
             return 0.0
         ends = [lead_in_s(run.trace) for run in (a, b)]
         concern = "some rounds did not settle and count whole: a longer scenario would settle"
@@ -208,23 +200,13 @@ class Comparing:
 
     def _play(self, letter: str, what: str, seed: int, tell: Tell | None) -> RecordedRun | None:
         """Play one setting; None if somebody stopped it."""
-        found = self.comparison
-        bench, setting = (self._benches[0], found.a) if letter == "A" else (self._benches[1], found.b)
-        if bench.engine.keeps_cache:
-            bench.reset_prefix_cache()
-        about = {"comparison": {"id": self._id, "side": letter, "what": what}}
-        run = bench.run(self._scenario, setting=setting, seed=seed, salt=0, meta=about)
-        try:
+
+        def began(run: Run) -> None:
             if tell is not None:
-                tell(Playing(f"{what} {letter}", run, found))
-            run.wait()
-        except BaseException:
-            with contextlib.suppress(WorkbenchError):
-                bench.stop_load(_END_S)
-            raise
-        if run.meta["status"] == "cancelled":
-            found.stopped = True
-            return None
+                tell(Playing(f"{what} {letter}", run, self.comparison))
+
+        run = self._sides.play(letter, what, seed, began)
+        self.comparison.stopped |= run is None
         return run
 
     def _expect_measured(self) -> None:
@@ -259,13 +241,3 @@ def compare(
         **how: further arguments of :class:`Comparing`.
     """
     return Comparing(bench, a, b, scenario, **how).run(tell)  # type: ignore[arg-type]
-
-
-@contextlib.contextmanager
-def _about(letter: str) -> Iterator[None]:
-    """Say whose knob it is that does not fit."""
-    try:
-        yield
-    except InputError as bad:
-        bad.args, bad.what = (f"{letter}: {bad}",), f"{letter}: {bad.what}"  # the command line makes its words anew
-        raise

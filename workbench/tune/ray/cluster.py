@@ -1,70 +1,26 @@
 """Start a Ray cluster on this machine, or join one that is there. Called in the driver's process only.
 
-A cluster of ours listens on loopback only, takes a token that nobody else has, has no dashboard, reports no usage
-and leaves no file. One that was joined stays as it is.
+A cluster of ours has no dashboard and leaves no file. One that was joined stays as it is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import signal
-import socket
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from workbench.errors import InputError
 from workbench.proc import descendants
+from workbench.tune.ray.address import kind_of
 from workbench.tune.ray.remote import one_line
 
-DEFAULT_PORT = 6379
 QUICK = "quick-imports"
 _STORE_BYTES = 256 << 20  # of the object store: a few runs on their way home; more goes to disk
-_PROBE_S = 5.0
 _STARTS = 3  # Ray gives its own processes 30 s, too few on a busy machine
 SOCKETS = Path("/tmp")  # noqa: S108  a socket's path has 107 characters at most; TMPDIR may be long
-
-# Ray listens on all interfaces unless a machine's address is 127.0.0.1, and makes it so where it takes clusters of
-# several machines for impossible (ray/_private/ray_constants.py, ENABLE_RAY_CLUSTER).
-_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-
-
-def environment(address: str) -> dict[str, str]:
-    """What the driver's process must have in its environment before it imports Ray.
-
-    Args:
-        address: as for :class:`workbench.tune.ray.player.RayPlayer`.
-    """
-    if kind_of(address) == "joined":
-        return dict(_QUIET)
-    return {**_QUIET, **_LOOPBACK, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-
-
-def kind_of(address: str) -> Literal["local", "joined"]:
-    """Whether a cluster is started or joined."""
-    return "local" if address == "local" else "joined"
-
-
-def check_address(address: str) -> None:
-    """Look whether somebody listens there, since Ray itself waits for a minute and more.
-
-    Raises:
-        InputError: it is no address, or nobody answers.
-    """
-    if address in ("local", "auto"):
-        return
-    host, colon, port = address.rpartition(":")
-    if not colon or "/" in address or not port.isdecimal() or not 0 < int(port) < 1 << 16 or not host:
-        expected = "local, auto, or HOST:PORT of the cluster's head"
-        raise InputError("--ray", address, expected, f"the port is {DEFAULT_PORT} unless `ray start` was told another")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), _PROBE_S).close()
-    except OSError as error:
-        why = f"a Ray cluster that answers ({error.strerror or error})"
-        raise InputError("--ray", address, why, "start one with `ray start --head`, or look at the firewall") from None
 
 
 def import_ray(address: str) -> Any:

@@ -86,8 +86,3 @@ class Crew:
     def lost(self, number: int) -> int:
         """How often a trial was lost."""
         return self._losses[number]
-
-    @property
-    def unfinished(self) -> list[Order]:
-        """Trials that wait or are played."""
-        return [one.order for one in self.workers.values() if one.order] + list(self._waiting)

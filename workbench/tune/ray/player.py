@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from workbench.engine.protocol import Progress
 from workbench.errors import EngineDiedError, EngineError, InputError
 from workbench.store import prepare_root
 from workbench.tune.goal import Goal
-from workbench.tune.ray import cluster
+from workbench.tune.ray.address import check_address, coming_up, environment
 from workbench.tune.ray.lines import LineChild, Message
 from workbench.tune.ray.remote import Job, Order, error_of
 from workbench.tune.ray.resources import check_counts, ranks_of
@@ -30,7 +30,6 @@ from workbench.tune.trial import Asked, Result, Watch
 from workbench.workload.scenario import Scenario
 
 DRIVER = "workbench.tune.ray.driver"
-_LOCAL_S, _JOIN_S = 240.0, 45.0  # to start a cluster on a busy machine, and to join one
 _UP_S = 240.0  # for Ray to find a place and start a process there; its engine starts with its first trial
 _TICK_S = 0.2
 _CLOSE_S = 60.0  # for engines to end in order, then Ray
@@ -39,32 +38,8 @@ _EARLY_CLOSE_S = 5.0  # while Ray is starting there is no engine
 Tell = Callable[[str], None]
 
 
-class ParallelPlayer(Protocol):
-    """Plays several trials at a time.
-
-    Attributes:
-        label: where its numbers come from.
-        workers: how many trials it plays at a time; asking for more makes them wait.
-    """
-
-    label: str
-    workers: int
-
-    def submit(self, asked: Asked, *, beat: float | None = None) -> None:
-        """Ask for a trial; returns at once."""
-
-    def results(self, timeout_s: float | None = None) -> list[Result]:
-        """What has come back since the last call, in that order; waits for the first."""
-
-    def play_many(self, asked: Iterable[Asked]) -> Iterator[Result]:
-        """Play all of them and give each result as it comes, not in their order."""
-
-    def close(self) -> None:
-        """End what it holds; may be called twice."""
-
-
 class RayPlayer:
-    """A :class:`ParallelPlayer` and a :class:`workbench.tune.trial.Player` on a Ray cluster.
+    """A :class:`workbench.tune.trial.Player` on a Ray cluster that plays several trials at a time.
 
     Args:
         scenario: what is played; files that it reads must lie at the same place on every machine.
@@ -130,14 +105,12 @@ class RayPlayer:
         if self._child is not None:
             return
         check_counts(self._asked_workers, self._cores)
-        cluster.check_address(self._address)
-        self._child = LineChild(DRIVER, {**os.environ, **cluster.environment(self._address)})
+        check_address(self._address)
+        self._child = LineChild(DRIVER, {**os.environ, **environment(self._address)})
         begin = {"address": self._address, "workers": self._asked_workers, "cores": self._cores}
         self._child.tell({**begin, "runs": str(self._runs), "job": self._job.as_dict()})
-        local = cluster.kind_of(self._address) == "local"
         try:
-            what = "starting Ray" if local else f"joining Ray at {self._address}"
-            self._await(lambda: self._connected, what, _LOCAL_S if local else _JOIN_S)
+            self._await(lambda: self._connected, *coming_up(self._address))
             several = f"{self.workers} worker{'s' * (self.workers > 1)}"
             self._await(lambda: bool(self.label), f"Ray is up; starting {several}", _UP_S)
             if self._progress is not None:
@@ -171,7 +144,7 @@ class RayPlayer:
             timeout_s: longest wait for the first; by default as long as it takes.
 
         Raises:
-            WorkbenchError: nothing can be played any more; what was under way is in :attr:`interrupted`.
+            WorkbenchError: nothing can be played any more.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._back and self._open and (deadline is None or time.monotonic() < deadline):
@@ -186,7 +159,7 @@ class RayPlayer:
         The next one is taken from ``asked`` when a worker is free for it, so that it may depend on results so far.
 
         Raises:
-            WorkbenchError: nothing can be played any more; what was under way is in :attr:`interrupted`.
+            WorkbenchError: nothing can be played any more.
         """
         self.start()
         coming, over = iter(asked), False
@@ -215,16 +188,6 @@ class RayPlayer:
                 return mine[0]
             if not self._open and not back:
                 raise EngineDiedError(f"trial {asked.number}: it did not come back")
-
-    @property
-    def playing(self) -> list[Asked]:
-        """Trials under way, those that wait for a worker included."""
-        return [order.asked for order in self._open.values()]
-
-    @property
-    def interrupted(self) -> list[Result]:
-        """The trials under way as results, for whoever gives them up."""
-        return [Result(one.number, one.point, one.seed, "interrupted", label=self.label) for one in self.playing]
 
     def close(self) -> None:
         """Give up what is under way, end all engines, and the cluster if it is ours; a second call does nothing."""

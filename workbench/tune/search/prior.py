@@ -19,7 +19,7 @@ from workbench.errors import InputError
 from workbench.simulated_config import SimulatedConfig
 from workbench.tune.goal import FAILED, Goal
 from workbench.tune.neighbours import distance
-from workbench.tune.search.study import TIED
+from workbench.tune.search.best import TIED
 from workbench.tune.space import Space
 from workbench.tune.trial import Asked, Player, Point, Result
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import optuna
 
 SAMPLERS = ("tpe", "gp", "random")
-CONSTRAINTS = "constraints"  # the user attribute of a trial that has them
+_CONSTRAINTS = "constraints"  # the user attribute of a trial that has them
 _FAR = 1e6  # in place of infinity, which samplers cannot rank
 _TIE = 0.25  # of a request
 _FIRST_RANDOM = 6  # trials before a sampler has something to go by; those that a simulation suggested count
@@ -52,15 +52,33 @@ def sampler_of(name: str, seed: int) -> optuna.samplers.BaseSampler:
 
 
 def _constraints_of(trial: Any) -> list[float]:
-    return list(trial.user_attrs.get(CONSTRAINTS, (_FAR,)))
+    return list(trial.user_attrs.get(_CONSTRAINTS, (_FAR,)))
 
 
-def constraints(result: Result, goal: Goal) -> list[float]:
+def tell_of(study: optuna.Study, trial: optuna.Trial, result: Result | None, goal: Goal) -> None:
+    """Tell a study's sampler what came of a trial.
+
+    Args:
+        study: whose trial it is.
+        trial: that was asked for.
+        result: of it, or of an earlier trial at the same point; None is a point that cannot be had.
+        goal: of the study.
+    """
+    from optuna.trial import TrialState
+
+    if result is not None and result.objectives and result.state in ("complete", "stopped"):
+        trial.set_user_attr(_CONSTRAINTS, _constraints(result, goal))
+        study.tell(trial, _values(result, goal))
+    else:
+        study.tell(trial, state=TrialState.FAIL)
+
+
+def _constraints(result: Result, goal: Goal) -> list[float]:
     """In the goal's order, whatever a trial that was stopped has measured of them."""
     return [min(result.excess.get(name, 0.0), _FAR) for name in (*goal.limits, FAILED)]
 
 
-def values_of(result: Result, goal: Goal) -> list[float]:
+def _values(result: Result, goal: Goal) -> list[float]:
     """The objectives as Optuna is told them."""
     values = []
     for aim, value in zip(goal.aims, result.objectives, strict=True):

@@ -1,6 +1,7 @@
 """A study: Optuna's ask and tell over a storage that outlives the process, with every trial's result beside it.
 
-Optuna sees the places of the values in the space's lists; :mod:`workbench.tune.search.samplers` has what it is told.
+What Optuna sees of a point is in :mod:`workbench.tune.search.parameters`, what it is told of a trial in
+:mod:`workbench.tune.search.samplers`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,9 +17,11 @@ from workbench.errors import InputError
 from workbench.store.owner import this_process
 from workbench.tune.goal import Goal
 from workbench.tune.neighbours import nearest
-from workbench.tune.search.resuming import difference, is_run
-from workbench.tune.search.samplers import CONSTRAINTS, constraints, sampler_of, values_of
-from workbench.tune.search.storage import default_url, is_missing, open_storage, shown, storing
+from workbench.tune.search.best import best_of
+from workbench.tune.search.parameters import chosen_by, places_of
+from workbench.tune.search.resuming import ASKED, FACTS, OWNER, RESULT, VERSION, as_kept, load, results_of
+from workbench.tune.search.samplers import sampler_of, tell_of
+from workbench.tune.search.storage import default_url, open_storage, shown, storing
 from workbench.tune.space import Space
 from workbench.tune.trial import Asked, Point, Result
 
@@ -26,11 +29,6 @@ if TYPE_CHECKING:
     import optuna
     from optuna.storages import BaseStorage
 
-_VERSION = 1
-TIED = 0.01  # share by which goodputs differ that count as equal
-_WORKBENCH, _OWNER = "workbench", "owner"  # of the study
-_ASKED, _RESULT = "asked", "result"  # of a trial
-_START_UP = "start_up "  # before a start-up field's name, among Optuna's parameters
 _REPEATS = 6  # known points in a row that a sampler may suggest
 
 
@@ -93,7 +91,7 @@ class Study:
         url = storage or default_url(root)
         made = sampler_of(sampler, seed)
         kept = open_storage(storage, root)
-        given = {"version": _VERSION, "goal": goal.as_dict(), "space": space.as_dict(), "seed": seed}
+        given = {"version": VERSION, "goal": goal.as_dict(), "space": space.as_dict(), "seed": seed}
         given |= {"sampler": sampler, **(facts or {})}
         with storing(url):
             try:
@@ -102,8 +100,8 @@ class Study:
                 )
             except optuna.exceptions.DuplicatedStudyError:
                 raise InputError("study", name, "a name that is free", f"go on with it: --resume {name}") from None
-            study.set_user_attr(_WORKBENCH, given)
-            study.set_user_attr(_OWNER, this_process())
+            study.set_user_attr(FACTS, given)
+            study.set_user_attr(OWNER, this_process())
         return cls(study, kept, url, goal, space, given)
 
     @classmethod
@@ -130,41 +128,11 @@ class Study:
             InputError: there is no such study, it has another goal or space, or it is being run by another process.
             StoreError: the storage is locked or cannot be used.
         """
-        import optuna
-
-        url = storage or default_url(root)
-        if is_missing(url):
-            raise InputError("--resume", name, f"a study of {shown(url)}, which is not there", "look at its place")
-        kept = open_storage(storage, root)
-        with storing(url):
-            names = sorted(one.study_name for one in optuna.get_all_study_summaries(kept, include_best_trial=False))
-            if name not in names:
-                known = ", ".join(names[-5:]) if names else "none yet"
-                raise InputError("--resume", name, f"a study of {shown(url)} ({known})", "name one of these")
-            study = optuna.load_study(study_name=name, storage=kept)
-            facts = study.user_attrs.get(_WORKBENCH) or {}
-            owner = study.user_attrs.get(_OWNER) or {}
-        if not isinstance(facts, dict) or not isinstance(owner, dict) or facts.get("version") != _VERSION:
-            raise InputError("--resume", name, "a study of this version of the workbench", "begin a new one")
-        for what, value in asked.items():
-            if value is not None and facts.get(what) != value:
-                raise InputError(
-                    f"--resume {name} with another {what}",
-                    difference(value, facts.get(what)),
-                    "what the study began with",
-                    "leave the option out, or begin a new study",
-                )
-        try:
-            if is_run(owner):
-                raise InputError(
-                    "--resume", name, f"a study that nobody runs (pid {owner['pid']} does)", "end that first"
-                )
-            goal = Goal.of_dict(facts["goal"])
+        study, kept, facts = load(name, storage, root, asked)
+        with as_kept(name):
+            url, goal = storage or default_url(root), Goal.of_dict(facts["goal"])
             made = cls(study, kept, url, goal, space_of(facts), facts)
-            made._take_over(optuna.trial.TrialState)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:  # somebody else wrote into the storage
-            why = f"what the workbench keeps with a study ({type(error).__name__}: {error})"
-            raise InputError("--resume", name, why, "begin a new study") from None
+            made._take_over()
         return made
 
     def ask(self, start_up: Mapping[str, Any] | None = None, suggestion: Point | None = None) -> Asked | None:
@@ -185,11 +153,12 @@ class Study:
             if suggestion is not None and suggestion.key not in self._taken:
                 return self._begin(suggestion)
             for _ in range(_REPEATS):
-                trial = self._next(self._places(Point({}, fields)))
-                point = self.space.point(self._chosen(trial), fields)
+                trial = self._next(places_of(Point({}, fields), self.space))
+                point = self.space.point(chosen_by(trial, self.space), fields)
                 if point is not None and point.key not in self._taken:
                     return self._started(trial, point)
-                self._repeat(trial, point)
+                known = (one for one in self.results if point is not None and one.point.key == point.key)
+                tell_of(self._study, trial, next(known, None), self.goal)
             left = [point for point in self.space.points(fields) if point.key not in self._taken]
             return self._begin(nearest(left, self.best, self.space, self._random)) if left else None
 
@@ -199,17 +168,11 @@ class Study:
         Raises:
             StoreError: the storage is locked or cannot be used.
         """
-        from optuna.trial import TrialState
-
         trial = self._trials.pop(result.number, None)
         with storing(self._url):
             if trial is not None:
-                trial.set_user_attr(_RESULT, result.as_dict())
-                if result.objectives and result.state in ("complete", "stopped"):
-                    trial.set_user_attr(CONSTRAINTS, constraints(result, self.goal))
-                    self._study.tell(trial, values_of(result, self.goal))
-                else:
-                    self._study.tell(trial, state=TrialState.FAIL)
+                trial.set_user_attr(RESULT, result.as_dict())
+                tell_of(self._study, trial, result, self.goal)
         self.results.append(result)
         if result.state == "interrupted":
             self._taken.pop(result.point.key, None)
@@ -232,7 +195,7 @@ class Study:
     def close(self) -> None:
         """Let others go on with it."""
         with storing(self._url):
-            self._study.set_user_attr(_OWNER, {})
+            self._study.set_user_attr(OWNER, {})
 
     @property
     def best(self) -> Result | None:
@@ -251,8 +214,8 @@ class Study:
 
     def _begin(self, point: Point) -> Asked:
         """A trial at a point that was chosen otherwise; the sampler learns of it as of its own."""
-        trial = self._next(self._places(point))
-        self._chosen(trial)
+        trial = self._next(places_of(point, self.space))
+        chosen_by(trial, self.space)
         return self._started(trial, point)
 
     def _next(self, places: Mapping[str, int]) -> optuna.Trial:
@@ -261,92 +224,21 @@ class Study:
             self._study.enqueue_trial(dict(places))
         return self._study.ask()
 
-    def _places(self, point: Point) -> dict[str, int]:
-        """The parameters of a point; start-up fields that it does not name are the study's own."""
-        hot = {
-            name: self.space.hot[name].index(value)
-            for name, value in point.hot.items()
-            if value in self.space.hot.get(name, ())
-        }
-        return hot | {
-            f"{_START_UP}{name}": values.index(point.start_up.get(name, values[0]))
-            for name, values in self.space.restarts.items()
-        }
-
     def _started(self, trial: optuna.Trial, point: Point) -> Asked:
         asked = Asked(self._count, point, self.seed)
         self._count += 1
-        trial.set_user_attr(_ASKED, {"number": asked.number, "point": point.as_dict()})
+        trial.set_user_attr(ASKED, {"number": asked.number, "point": point.as_dict()})
         self._trials[asked.number], self._taken[point.key] = trial, asked.number
         return asked
 
-    def _chosen(self, trial: optuna.Trial) -> dict[str, Any]:
-        """One value of each hot knob that counts."""
-        chosen: dict[str, Any] = {}
-        for name, values in self.space.restarts.items():
-            trial.suggest_categorical(f"{_START_UP}{name}", list(range(len(values))))
-        for name in sorted(self.space.hot, key=lambda name: name != "policy"):
-            values = self.space.hot[name]
-            if not self.space.counts(name, chosen.get("policy")):
-                continue
-            places = len(values)
-            if name == "policy":
-                chosen[name] = values[trial.suggest_categorical(name, list(range(places)))]
-            else:
-                chosen[name] = values[trial.suggest_int(name, 0, places - 1)]
-        return chosen
-
-    def _repeat(self, trial: optuna.Trial, point: Point | None) -> None:
-        """Tell the sampler what is known of a point that it suggested again, or that it cannot have it."""
-        from optuna.trial import TrialState
-
-        known = next((one for one in self.results if point is not None and one.point.key == point.key), None)
-        if known is not None and known.objectives and known.state in ("complete", "stopped"):
-            trial.set_user_attr(CONSTRAINTS, constraints(known, self.goal))
-            self._study.tell(trial, values_of(known, self.goal))
-        else:
-            self._study.tell(trial, state=TrialState.FAIL)
-
-    def _take_over(self, state: Any) -> None:
+    def _take_over(self) -> None:
         """Read the results; what was being played when the process ended is noted as interrupted, and asked again."""
         with storing(self._url):
-            self._study.set_user_attr(_OWNER, this_process())
+            self._study.set_user_attr(OWNER, this_process())
             trials = self._study.get_trials(deepcopy=False)
-            for trial in trials:
-                facts = trial.user_attrs.get(_RESULT)
-                if trial.state in (state.RUNNING, state.WAITING):
-                    facts = self._interrupted(trial, state)
-                if facts is not None:
-                    self.results.append(Result.of_dict(facts))
+            self.results = results_of(trials, self._kept, self.seed)
             self._study.sampler = sampler_of(self.facts["sampler"], self.seed + len(trials))
         self._count = max((one.number for one in self.results), default=-1) + 1
         self._taken = {one.point.key: one.number for one in self.results if one.state != "interrupted"}
         again = {one.point.key: one.point for one in self.results if one.state == "interrupted"}
         self._again.extend(point for key, point in again.items() if key not in self._taken)
-
-    def _interrupted(self, trial: Any, state: Any) -> Any:
-        """Note a trial whose process has ended; what had its result already was killed a moment later."""
-        asked, facts = trial.user_attrs.get(_ASKED), trial.user_attrs.get(_RESULT)
-        if asked is not None and facts is None:
-            why = "the process that played it ended"
-            result = Result(asked["number"], Point.of_dict(asked["point"]), self.seed, "interrupted", error=why)
-            facts = result.as_dict()
-            self._kept.set_trial_user_attr(trial._trial_id, _RESULT, facts)
-        self._kept.set_trial_state_values(trial._trial_id, state.FAIL)  # Optuna's own tell takes none that waits
-        return facts
-
-
-def best_of(results: Sequence[Result], goal: Goal) -> Result | None:
-    """The feasible trial with the best first objective; None where none is feasible.
-
-    Goodputs within a hundredth of the best are as good, and the one whose requests had the most room is taken.
-    """
-    aim = goal.aims[0]
-    sign = 1 if aim.direction == "maximize" else -1
-    feasible = [one for one in results if one.feasible]
-    if not feasible:
-        return None
-    top = max(sign * one.objectives[0] for one in feasible)
-    tied = TIED * abs(top) if aim.name == "goodput" else 0.0
-    ahead = [one for one in feasible if sign * one.objectives[0] >= top - tied]
-    return max(ahead, key=lambda one: (one.figures.get("slack", 0.0), sign * one.objectives[0]))

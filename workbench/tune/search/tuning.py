@@ -10,18 +10,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any
 
 from workbench.errors import InputError
-from workbench.tail import Batch
 from workbench.tune.goal import Goal
+from workbench.tune.search.best import at_the_top, is_progress
 from workbench.tune.search.prior import Prior
 from workbench.tune.search.sequential import ERROR_RATE, Sequential
 from workbench.tune.search.study import Study
-from workbench.tune.trial import Asked, Player, Point, Result, Stop, Watch
-from workbench.workload.request import Workload
+from workbench.tune.search.workers import Stoppable, workers_of
+from workbench.tune.trial import Asked, Player, Point, Result, Watch
 
-_GAIN = 0.01  # share by which a trial must be better to count as progress
 _LOOK_S = 0.5
 _LEAST_GROUP = 2  # trials that an engine start must serve
 
@@ -164,7 +163,7 @@ class Tuning:
     def _search(self, fields: Mapping[str, Any], upto: int, suggestions: list[Point]) -> str:
         """Trials with these start-up fields, as many at a time as the player plays; returns why they ended."""
         idle, why, flying = 0, "", dict[int, tuple[Asked, bool]]()
-        workers = self._workers()
+        workers = workers_of(self.player, self._watch)
         try:
             while True:
                 while not why and len(flying) < workers.workers:
@@ -180,7 +179,7 @@ class Tuning:
                     before = self.study.best
                     self.study.tell(result)
                     self.tell(self._progress("ended", asked, result))
-                    idle = 0 if self._is_progress(before) else idle + (not foretold)
+                    idle = 0 if is_progress(before, self.study.best, self.goal) else idle + (not foretold)
                 if self._stopping.is_set():
                     why = "stopped"
         finally:
@@ -193,7 +192,7 @@ class Tuning:
     ) -> tuple[Asked | None, bool, str]:
         """The next trial, whether it was suggested by something else than the sampler, and why there is none."""
         why = "stopped" if self.stopping else f"{upto} trials were played" if self._done >= upto else self._spent()
-        why = why or self._at_the_top()
+        why = why or (at_the_top(self.study.best, self.goal) if self.open_loop else "")
         if why:
             return None, False, why
         point = suggestions.pop(0) if suggestions else None
@@ -203,11 +202,6 @@ class Tuning:
             return None, False, f"no progress in {idle} trials"
         asked = self.study.ask(fields, point)
         return asked, point is not None, "" if asked is not None else "every setting was played"
-
-    def _workers(self) -> _Workers:
-        if hasattr(self.player, "submit"):
-            return cast(_Workers, self.player)
-        return _OneAtATime(self.player, self._watch)
 
     @property
     def _beat(self) -> float | None:
@@ -222,26 +216,7 @@ class Tuning:
 
     def _watch(self, beat: float | None) -> Watch:
         test = None if self.error_rate is None else Sequential(self.goal, self.error_rate, beat)
-        return _Watched(test, self._stopping)
-
-    def _at_the_top(self) -> str:
-        """Whether a goodput is as good as any can be: nearly all requests were served in time."""
-        best = self.study.best
-        if best is None or not self.open_loop or self.goal.objectives != ("goodput",):
-            return ""
-        served = best.figures.get("requests_per_s", 0.0)
-        if not served or best.objectives[0] < (1 - _GAIN) * served:
-            return ""
-        return f"{best.objectives[0] / served:.0%} of the requests are served in time, no setting can do more"
-
-    def _is_progress(self, before: Result | None) -> bool:
-        now = self.study.best
-        if now is None or before is None:
-            return now is not None
-        if len(self.goal.objectives) > 1:
-            return now is not before
-        gain = abs(now.objectives[0] - before.objectives[0])
-        return now is not before and gain > _GAIN * abs(before.objectives[0])
+        return Stoppable(test, self._stopping)
 
     def _spent(self) -> str:
         """What of the allowance is spent, in words; empty where there is some left."""
@@ -262,45 +237,3 @@ class Tuning:
     def _progress(self, what: str, asked: Asked | None, result: Result | None, why: str = "") -> Progress:
         study = self.study
         return Progress(what, asked, result, self._done, self.allowance.trials, study.engine_s, study.best, why)
-
-
-class _Workers(Protocol):
-    """What plays several trials at a time, such as :class:`workbench.tune.ray.player.RayPlayer`."""
-
-    workers: int
-
-    def submit(self, asked: Asked, *, beat: float | None = None) -> None: ...
-
-    def results(self, timeout_s: float | None = None) -> list[Result]: ...
-
-
-class _OneAtATime:
-    """A player as workers of which there is one: it plays while it is asked."""
-
-    workers = 1
-
-    def __init__(self, player: Player, watch: Callable[[float | None], Watch]) -> None:
-        self._player, self._watch, self._back = player, watch, list[Result]()
-
-    def submit(self, asked: Asked, *, beat: float | None = None) -> None:
-        self._back.append(self._player.play(asked, self._watch(beat)))
-
-    def results(self, timeout_s: float | None = None) -> list[Result]:  # noqa: ARG002  they are there
-        back, self._back = self._back, []
-        return back
-
-
-class _Watched:
-    """A watch that also sees when somebody stops the study."""
-
-    def __init__(self, test: Watch | None, stopping: threading.Event) -> None:
-        self._test, self._stopping = test, stopping
-
-    def begin(self, workload: Workload) -> None:
-        if self._test is not None:
-            self._test.begin(workload)
-
-    def look(self, batches: Sequence[Batch]) -> Stop | None:
-        if self._stopping.is_set():
-            return Stop("", 0.0, "the study was stopped")
-        return self._test.look(batches) if self._test is not None else None
