@@ -20,7 +20,7 @@ from workbench.config import SLO
 from workbench.errors import WorkbenchError
 from workbench.meter.stub import Stub
 from workbench.run import Run
-from workbench.store.folder import read_meta
+from workbench.store.meta import read_meta
 from workbench.telemetry import EngineMemory
 from workbench.ui.live.board import Board
 from workbench.ui.live.feed import Feed

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from workbench.store import RunWriter, list_runs, new_run_folder, open_run
+from workbench.store import RunWriter, list_runs, new_run_folder, open_run, owner
 from workbench.store import folder as folder_module
 from workbench.store import writer as writer_module
 
@@ -89,7 +89,7 @@ def test_a_crashed_run_is_as_long_as_its_rows_say(tmp_path, wall, seconds):
     meta = json.loads((folder / "run.json").read_text())
     created = real.datetime.fromisoformat(meta["created"]) + real.timedelta(seconds=seconds)
     meta |= {"created": created.isoformat(), "writer": {"pid": 1, "start": -1, "boot": "another"}}
-    folder_module.owner.release(folder, writer._lock)
+    owner.release(folder, writer._lock)
     (folder / "run.json").write_text(json.dumps(meta))
     trace = open_run(folder)
     assert trace.meta["status"] == "interrupted"

@@ -10,7 +10,7 @@ import pytest
 
 import workbench
 from workbench.store import RunWriter, owner
-from workbench.store.folder import read_meta, write_meta
+from workbench.store.meta import read_meta, write_meta
 
 ROOT = Path(workbench.__file__).parents[1]
 

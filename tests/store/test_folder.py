@@ -11,7 +11,7 @@ import pytest
 from workbench.config import Knobs
 from workbench.errors import RunNotFoundError, StoreError
 from workbench.store import RunWriter, default_root, delete_run, list_runs, new_run_folder, prepare_root, run_folder
-from workbench.store.folder import plain, read_meta, short, write_meta
+from workbench.store.meta import plain, read_meta, short, write_meta
 
 
 def test_the_root_is_runs_or_what_the_environment_says(monkeypatch, tmp_path):

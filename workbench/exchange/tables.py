@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from workbench.errors import StoreError, TraceFileError
 from workbench.json_file import parse_json, read_json
-from workbench.store.folder import plain
+from workbench.store.meta import plain
 from workbench.trace import TABLES, Trace
 
 META = "meta.json"

@@ -25,6 +25,7 @@ import platformdirs
 from workbench.errors import ModelError
 from workbench.json_file import read_json
 from workbench.models.child import Progress
+from workbench.whole_file import draft_of
 
 MANIFEST = "workbench-manifest.json"
 _ABSENT = "not there"
@@ -141,16 +142,8 @@ def _seal(folder: Path, recipe: Mapping[str, Any], notes: Mapping[str, Any]) -> 
 
 
 def _write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=".manifest-", dir=folder)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(manifest, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(folder / MANIFEST)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with draft_of(folder / MANIFEST, durable=True) as draft:
+        draft.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
 def _put(temporary: Path, folder: Path, old: str) -> None:

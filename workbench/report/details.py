@@ -12,7 +12,7 @@ from workbench import metrics
 from workbench.i18n import translate
 from workbench.report.run import ReportRun
 from workbench.report.table import Column
-from workbench.store.folder import plain
+from workbench.store.meta import plain
 from workbench.ui.charts.policy_table import ALL, policy_table
 
 _CAUSE_COLUMNS = (

@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.i18n import marked, translate
 from workbench.redact import redact
-from workbench.store.folder import plain
+from workbench.store.meta import plain
 
 _LONG = 100  # characters; a longer value stands on lines of its own
 

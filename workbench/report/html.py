@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -34,10 +32,11 @@ from workbench.report.selfcheck import self_check
 from workbench.report.table import COLUMNS, cells
 from workbench.report.verdicts import verdicts
 from workbench.report.verify import FORMAT, verify_report
-from workbench.store.folder import plain
+from workbench.store.meta import plain
 from workbench.ui.charts import DARK, LIGHT, css_variables, origin
 from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.theme import VEGA_LITE
+from workbench.whole_file import draft_of
 
 MOST_BYTES = 3_000_000  # of a report: what people can send each other
 _AROUND = 150_000  # bytes beside script, drawings, specs and tables
@@ -184,20 +183,13 @@ def place(path: Path, page: str, check: Callable[[Path], Sequence[str]]) -> Path
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        draft = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as out:
-                out.write(page)
+        with draft_of(path, mode=0o644) as draft:
+            draft.write_text(page, encoding="utf-8", errors="replace", newline="\n")
             problems = check(draft)
             if problems:
                 raise StoreError(
                     f"report {path}: got {problems[0]!r}, expected a self-contained page; report this fault"
                 )
-            draft.chmod(0o644)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or error
         raise StoreError(f"report {path}: {reason}; choose a folder that can be written and has space") from None

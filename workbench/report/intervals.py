@@ -11,7 +11,7 @@ import pandas as pd
 from workbench.i18n import marked, translate
 from workbench.report.details import Details, as_texts
 from workbench.report.table import Column
-from workbench.store.folder import plain
+from workbench.store.meta import plain
 
 _WORDS = {
     "throughput": marked("computed tokens/s"),

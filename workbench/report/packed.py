@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.json_file import parse_json
-from workbench.store.folder import plain
+from workbench.store.meta import plain
 
 _OTHER_DECIMALS = 5
 _NEAR = {"engine_gap_ms": "gap_ms", "end_s": "begin_s", "engine_s": "client_s"}  # kept as the difference to the other

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from workbench import metrics
 from workbench.config import SLO, Knobs
 from workbench.metrics.requests import LONG_PROMPT
-from workbench.store.folder import plain
+from workbench.store.meta import plain
 from workbench.trace import Trace
 
 if TYPE_CHECKING:

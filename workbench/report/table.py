@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.store.folder import plain
+from workbench.store.meta import plain
 
 NOT_MEASURED = "n/a"
 

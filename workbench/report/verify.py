@@ -18,7 +18,7 @@ from workbench.report.packed import unpack, unpack_table
 from workbench.report.ranked import Ranked
 from workbench.report.run import ReportRun
 from workbench.report.table import COLUMNS
-from workbench.store.folder import plain
+from workbench.store.meta import plain
 
 _FETCHING = {
     "src",

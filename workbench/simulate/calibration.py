@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -21,6 +20,7 @@ from workbench.errors import InputError, StoreError
 from workbench.json_file import read_json
 from workbench.simulate.steptime.base import KINDS
 from workbench.simulate.steptime.prices import FEATURES, QUANTILES, Fit
+from workbench.whole_file import draft_of
 
 VERSION = 1
 SETTINGS = (
@@ -189,19 +189,11 @@ def save(calibration: Calibration, folder: Path | None = None, name: str | None 
     where = calibration.machine.get("device") or calibration.machine.get("processor") or "machine"
     words = [calibration.model, str(where), str(calibration.settings.get("dtype") or ""), calibration.made_at]
     path = folder / (name or f"{re.sub(r'[^a-z0-9.]+', '-', ' '.join(words).lower()).strip('-')}.json")
-    trial: Path | None = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, text = tempfile.mkstemp(prefix=".calibration-", dir=folder)
-        trial = Path(text)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(calibration.as_dict(), file, indent=1)
-            file.write("\n")
-        trial.chmod(0o644)
-        trial.replace(path)
+        with draft_of(path, mode=0o644) as draft:
+            draft.write_text(json.dumps(calibration.as_dict(), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        if trial is not None:
-            trial.unlink(missing_ok=True)
         raise StoreError(f"cannot write {path}: {error.strerror}; choose another folder") from None
     return path
 

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.errors import StoreError, WorkbenchError
-from workbench.store.folder import default_root, list_runs, read_meta, short, status_of
+from workbench.store.folder import default_root
+from workbench.store.listing import list_runs
+from workbench.store.meta import read_meta, short, status_of
 from workbench.store.reader import open_run
 from workbench.trace import TABLES
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.engine_stamps import EngineStamps, join_engine_stamps
-from workbench.store.folder import write_meta
 from workbench.store.in_order import in_order, sort
+from workbench.store.meta import write_meta
 from workbench.store.streams import SUFFIX, Batches, read_stream
 from workbench.trace import TABLES
+from workbench.whole_file import draft_of
 
 RESERVE = ".reserve"  # space kept back so that the end of a run can be written to a full disk
 
@@ -134,20 +133,12 @@ def _settle(folder: Path, meta: Mapping[str, Any], rows: Mapping[str, int]) -> N
 
 def _write_parquet(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> int:
     """Write pieces as one file, all of it or nothing; returns the rows."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     texts, rows = [f.name for f in schema if pa.types.is_string(f.type)], 0
-    try:
-        with pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=texts) as writer:
-            for piece in pieces:
-                writer.write_table(piece)
-                rows += piece.num_rows
-        with temporary.open("rb+") as file:
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o600)
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    with (
+        draft_of(path, durable=True) as draft,
+        pq.ParquetWriter(draft, schema, compression="zstd", use_dictionary=texts) as writer,
+    ):
+        for piece in pieces:
+            writer.write_table(piece)
+            rows += piece.num_rows
     return rows

@@ -15,7 +15,7 @@ from workbench.errors import StoreError
 from workbench.json_file import regular
 from workbench.store import owner
 from workbench.store.compact import convert, finish, read_streams
-from workbench.store.folder import duration_of, read_meta, status_of
+from workbench.store.meta import duration_of, read_meta, status_of
 from workbench.store.streams import SUFFIX, Batches, conform
 from workbench.trace import TABLES, Trace
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.store.compact import publish
-from workbench.store.folder import disk_error, duration_of
+from workbench.store.folder import disk_error
+from workbench.store.meta import duration_of
 from workbench.store.reader import open_run
 from workbench.trace import SCHEMA_VERSION, Trace
 

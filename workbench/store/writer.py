@@ -15,7 +15,8 @@ import pyarrow as pa
 from workbench.errors import StoreError
 from workbench.store import owner
 from workbench.store.compact import RESERVE, convert
-from workbench.store.folder import META, disk_error, write_meta
+from workbench.store.folder import disk_error
+from workbench.store.meta import META, write_meta
 from workbench.store.streams import SUFFIX, StreamFile
 from workbench.trace import SCHEMA_VERSION, TABLES, table_of
 

@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import Any
 import workbench
 from workbench.json_file import read_json
 from workbench.machine import processor
+from workbench.whole_file import draft_of
 
 _TIMEOUT_S = 60.0
 _CPUS = Path("/sys/devices/system/cpu")
@@ -171,14 +171,8 @@ def _child(what: str, options: list[str]) -> dict[str, float]:
 
 
 def _keep(path: Path, entry: dict[str, Any]) -> None:
-    """Write it under another name and rename it, so that nobody reads half of it; a full disk keeps nothing."""
+    """A full disk keeps nothing."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.stem}-", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(entry, file, indent=1)
-            Path(name).replace(path)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with draft_of(path) as draft:
+            draft.write_text(json.dumps(entry, indent=1), encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.store.folder import plain
+from workbench.store.meta import plain
 from workbench.tune.answer.candidates import (
     Candidate,
     candidates_of,

@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.errors import EngineError, StoreError, WorkbenchError
 from workbench.store import new_run_folder
-from workbench.store.folder import META
+from workbench.store.meta import META
 from workbench.tune.ray.artefacts import unpack
 from workbench.tune.ray.crew import Crew, Worker
 from workbench.tune.ray.lines import Message

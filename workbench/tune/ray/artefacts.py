@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from workbench.errors import StoreError
-from workbench.store.folder import META, disk_error
+from workbench.store.folder import disk_error
+from workbench.store.meta import META
 
 MOST_BYTES = 1 << 30  # of one run; a step with 256 requests is some 10 KB
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # one flat file: no folder, no dot file, no way up

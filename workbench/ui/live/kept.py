@@ -10,13 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import vl_convert
 
 from workbench.models.cache import cache_root
 from workbench.ui.charts.theme import VEGA_LITE
+from workbench.whole_file import draft_of
 
 _OLD_S = 90 * 86400.0  # kept that long without being read
 
@@ -53,9 +52,8 @@ def kept(made_from: str, make: Callable[[], str]) -> str:
         for old in path.parent.iterdir():
             if old.stat().st_mtime < time.time() - _OLD_S:
                 old.unlink()
-        with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-            file.write(f"{made}\n{_digest(made)}")
-        Path(file.name).replace(path)
+        with draft_of(path) as draft:
+            draft.write_text(f"{made}\n{_digest(made)}", encoding="utf-8")
     return made
 
 

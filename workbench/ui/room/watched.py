@@ -16,7 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.origin import origin_words
 from workbench.store import open_run
 from workbench.store.compact import KEYS, read_streams
-from workbench.store.folder import META, read_meta, status_of
+from workbench.store.meta import META, read_meta, status_of
 from workbench.tail import Tail
 from workbench.trace import TABLES
 
