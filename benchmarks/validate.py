@@ -32,7 +32,7 @@ from benchmarks.parts.stats import answer, say
 from workbench.proc import descendants
 from workbench.run import Run
 from workbench.session import Workbench
-from workbench.simulate import calibrating, calibration
+from workbench.simulate import calibrating, kept_calibrations
 from workbench.simulate.calibrating import Piece
 from workbench.simulate.fitting import fit
 from workbench.simulate.host import Simulator
@@ -72,7 +72,7 @@ def main() -> None:
     fitted = checked(fitted, found)
     errors = fitted.errors
     if os.environ.get("SAVE"):
-        say(f"saved {calibration.save(fitted, Path(os.environ['SAVE']))}")
+        say(f"saved {kept_calibrations.save(fitted, Path(os.environ['SAVE']))}")
     answer(
         figures
         | {

@@ -20,7 +20,7 @@ from workbench.engine.probe import wire
 from workbench.engine.probe.knob_page import NAME
 from workbench.errors import WorkbenchError
 from workbench.exchange import read_csv, read_parquet, read_results
-from workbench.simulate import calibration
+from workbench.simulate import kept_calibrations
 from workbench.store import RunWriter, catalogue, list_runs, open_run
 from workbench.workload.readers import read_trace
 from workbench.workload.scenario import load_scenario
@@ -99,7 +99,7 @@ def test_the_search_finds_what_it_looks_for(source):
         "yaml.safe_load(x)",
         "json.load(x)",
         "yaml.compose(x, Loader=yaml.SafeLoader)",
-        "calibration.load(x)",
+        "kept_calibrations.load(x)",
     ],
 )
 def test_the_search_passes_over_what_is_safe(source):
@@ -156,7 +156,7 @@ def test_a_pickle_is_no_message(bomb, kind):
 
 
 @pytest.mark.parametrize(
-    "read", [load_scenario, read_trace, read_results, calibration.load], ids=lambda read: read.__name__
+    "read", [load_scenario, read_trace, read_results, kept_calibrations.load], ids=lambda read: read.__name__
 )
 def test_a_pickle_is_no_file_of_ours(bomb, tmp_path, read):
     data, mark = bomb

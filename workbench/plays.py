@@ -19,9 +19,10 @@ from workbench.run import Change, Run
 from workbench.simulate.engine import SimulatedEngine
 from workbench.store import new_run_folder
 from workbench.telemetry import EngineMemory
+from workbench.workload.build import build_workload
 from workbench.workload.drops import Drops, check_lengths
 from workbench.workload.request import Request, Workload
-from workbench.workload.scenario import Scenario, Setting, build_workload, load_scenario
+from workbench.workload.scenario import Scenario, Setting, load_scenario
 
 AnyEngine = LiveEngine | SimulatedEngine | AttachedEngine
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import workbench
 from workbench.exchange import import_file, read_results
-from workbench.simulate import calibration
+from workbench.simulate import kept_calibrations
 from workbench.workload.readers import read_trace
 from workbench.workload.scenario import Scenario, load_scenario
 
@@ -116,23 +116,23 @@ GOOD = sorted((ROOT / "data" / "calibrations").glob("*.json"))
 @given(data=st.data())
 def test_calibration_bytes(tmp_path, data):
     path = put(tmp_path, data.draw(mangled(GOOD[0].read_bytes())), ".json")
-    named(lambda: calibration.load(path))
+    named(lambda: kept_calibrations.load(path))
 
 
 @FUZZ
 @given(data=st.data())
 def test_calibration_values(tmp_path, data):
     path = put(tmp_path, encoded(data.draw(misshapen(json.loads(GOOD[0].read_text())))), ".json")
-    found = named(lambda: calibration.load(path))
+    found = named(lambda: kept_calibrations.load(path))
     if not isinstance(found, Exception):
         named(lambda: (found.source, found.error_label, found.errors, found.residual_pct, found.as_dict()))
-        named(lambda: calibration.match(found.model, found.machine, found.settings, [tmp_path]))
+        named(lambda: kept_calibrations.match(found.model, found.machine, found.settings, [tmp_path]))
         path.unlink()
 
 
 @pytest.mark.parametrize("deep", DEEP_JSON, ids=["lists", "objects", "closed"])
 @pytest.mark.parametrize(
-    "read", [load_scenario, read_trace, read_results, calibration.load], ids=lambda call: call.__name__
+    "read", [load_scenario, read_trace, read_results, kept_calibrations.load], ids=lambda call: call.__name__
 )
 def test_nesting_without_end(tmp_path, read, deep):
     error = named(lambda: read(put(tmp_path, deep.encode(), ".yaml")))
@@ -141,7 +141,7 @@ def test_nesting_without_end(tmp_path, read, deep):
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    "read", [load_scenario, read_trace, read_results, calibration.load], ids=lambda call: call.__name__
+    "read", [load_scenario, read_trace, read_results, kept_calibrations.load], ids=lambda call: call.__name__
 )
 def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path, read):
     path = tmp_path / "pipe.yaml"

@@ -52,7 +52,6 @@ def test_the_law_is_found(run):
     assert cost.source == "live CPU, measured over 24 prefill steps"
     assert cost.seconds(1000) == pytest.approx(TOKEN * 1000 + PAIR * 1000 * 1001 / 2, rel=1e-3)
     assert cost.seconds(10, 100) == pytest.approx(TOKEN * 10 + PAIR * sum(range(101, 111)), rel=1e-3)
-    assert cost.alone_s(1000, 256) == pytest.approx(cost.seconds(1000) + 4 * FIXED, rel=1e-3)
 
 
 def test_noise_and_a_few_disturbed_steps_do_not_bend_it(run):
@@ -100,4 +99,3 @@ def test_steps_with_a_part_missing_or_no_time_are_left_out(run):
 def test_a_cost_by_hand():
     cost = PrefillCost(token_s=1e-3, pair_s=1e-6, fixed_s=0.01, source="by hand")
     assert cost.seconds(3) == pytest.approx(3e-3 + 6e-6)
-    assert cost.alone_s(3, 2) == pytest.approx(3e-3 + 6e-6 + 0.02)

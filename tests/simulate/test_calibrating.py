@@ -6,11 +6,11 @@ from live_runs import CONFIG, PRICES, ask, live
 from workbench.config import EngineConfig
 from workbench.errors import EngineError, InputError
 from workbench.simulate.calibrating import calibrate, first_piece, pieces, play_load, prefill_rate
+from workbench.simulate.made_up_files import write_tokenizer
 from workbench.simulate.measured import measured_steps
 from workbench.simulate.steptime import StepShape
 from workbench.simulate.steptime.calibrated import Calibrated
-from workbench.simulate.tokenizer import write_tokenizer
-from workbench.workload.scenario import build_workload
+from workbench.workload.build import build_workload
 
 ENGINES = [
     (EngineConfig(), 150.0),

@@ -8,9 +8,9 @@ import pytest
 from made_runs import META, PRICES, made_run, price
 
 from workbench.errors import InputError
-from workbench.simulate import calibration as kept
-from workbench.simulate.calibration import Calibration, load, match, save
+from workbench.simulate.calibration import Calibration, machine_key
 from workbench.simulate.fitting import fit
+from workbench.simulate.kept_calibrations import load, match, save, shipped_folder
 from workbench.simulate.measured import measured_steps
 from workbench.simulate.steptime import StepShape, StepTime, from_spec
 from workbench.simulate.steptime.calibrated import Calibrated
@@ -137,7 +137,7 @@ def test_kept_and_found_again(clean, tmp_path):
     save(older, tmp_path)
     assert path.name == "smollm2-made-up-9000-bfloat16-2026-01-01t00-00-00-00-00.json"
     assert load(path) == clean
-    machine = kept.machine_key(META)
+    machine = machine_key(META)
     assert match("smollm2", machine, folders=[tmp_path]) == clean
     assert match("smollm2", machine, {"dtype": "bfloat16", "max_num_seqs": 3}, [tmp_path]) == clean
     assert match("smollm2", machine, {"dtype": "auto", "quantization": None}, [tmp_path]) == clean
@@ -150,7 +150,7 @@ def test_kept_and_found_again(clean, tmp_path):
 def test_the_users_own_come_from_the_state_folder(clean, tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBENCH_STATE", str(tmp_path))
     assert save(clean).parent == tmp_path / "calibrations"
-    assert match("smollm2", kept.machine_key(META)) == clean
+    assert match("smollm2", machine_key(META)) == clean
 
 
 def test_a_damaged_file_is_named_and_is_no_match(tmp_path):
@@ -194,7 +194,7 @@ def test_mixed_steps_that_never_ran_take_decodes_at_the_price_of_decode_steps(cl
 
 
 def test_those_that_come_with_the_workbench_can_be_read_and_were_checked_on_other_runs():
-    files = list(kept.shipped_folder().glob("*.json"))
+    files = list(shipped_folder().glob("*.json"))
     assert files
     for one in map(load, files):
         assert Calibrated(one).seconds(made([(128, 0)], 2, 100)) > 0

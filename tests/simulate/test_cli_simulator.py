@@ -8,7 +8,7 @@ from live_runs import InProcess, asks, knobs, live, slower
 from workbench import cli
 from workbench.cli import simulator as cli_simulator
 from workbench.engine.live import LiveEngine
-from workbench.simulate import calibration
+from workbench.simulate import kept_calibrations
 from workbench.store import RunWriter
 
 
@@ -16,7 +16,7 @@ from workbench.store import RunWriter
 def no_engine(monkeypatch, tmp_path, model_folder):
     monkeypatch.setattr(LiveEngine, "start", lambda *_: pytest.fail("an engine was started"))
     monkeypatch.setattr(cli_simulator, "Simulator", lambda: InProcess(model_folder))
-    monkeypatch.setattr(calibration, "shipped_folder", lambda: tmp_path / "shipped")
+    monkeypatch.setattr(kept_calibrations, "shipped_folder", lambda: tmp_path / "shipped")
     monkeypatch.setenv("WORKBENCH_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("WORKBENCH_STATE", str(tmp_path / "state"))
 
@@ -69,7 +69,7 @@ def test_from_runs_to_a_calibration_to_its_errors(workbench, recorded, tmp_path)
     assert [run["run"] for run in told["runs"]] == ["fresh"]
     assert told["runs"][0]["setting"] == "made budget 160"
     assert told["errors"]["gap_p50"]["median_pct"] == pytest.approx(20, abs=0.7)
-    kept = calibration.load(next(path.glob("*.json")))
+    kept = kept_calibrations.load(next(path.glob("*.json")))
     assert len(list(path.glob("*.json"))) == 1
     assert kept.checks["fresh"]["gap_p50"] == pytest.approx(-20, abs=0.7)
     assert kept.error_label.startswith("gap P50 ±20 %")
@@ -83,7 +83,7 @@ def test_the_table_names_metrics_and_requests(workbench, recorded, tmp_path):
     assert "fresh · made budget 160" in out
     assert "long-0" in out
     assert "throughput" in out
-    assert calibration.load(file).checks == {}
+    assert kept_calibrations.load(file).checks == {}
 
 
 def test_steps_that_were_not_calibrated_are_said_to_be_extrapolated(workbench, recorded, tmp_path):

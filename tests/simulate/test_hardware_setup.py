@@ -6,7 +6,7 @@ from workbench.engine.probe.wire import Part
 from workbench.errors import ConfigError, InputError, ModelError
 from workbench.frozen import parse
 from workbench.models.architecture import named
-from workbench.simulate import hardware_setup, step_times
+from workbench.simulate import choose_step_time, step_times
 from workbench.simulate.hardware_setup import activation_of, set_up
 from workbench.simulate.job import KnobChange
 from workbench.simulate.presets import device
@@ -21,7 +21,7 @@ def config(**fields):
 
 @pytest.fixture(autouse=True)
 def no_calibrations(monkeypatch):
-    monkeypatch.setattr(hardware_setup.calibration, "match", lambda *_: None)
+    monkeypatch.setattr(choose_step_time.kept_calibrations, "match", lambda *_: None)
 
 
 def test_count_alone_is_tensor_parallel_and_must_add_up():
@@ -133,9 +133,9 @@ def test_blocks_are_what_was_asked_for_where_something_was():
 
 
 def test_a_processor_without_a_calibration_says_which_there_are(monkeypatch):
-    monkeypatch.setattr(hardware_setup, "machine_facts", lambda: {"processor": "Other 7", "usable_cores": 4})
+    monkeypatch.setattr(choose_step_time, "machine_facts", lambda: {"processor": "Other 7", "usable_cores": 4})
     known = type("One", (), {"machine": {"device": "Made-up 9000", "usable_cores": 2}})
-    monkeypatch.setattr(hardware_setup.calibration, "every", lambda: [known])
+    monkeypatch.setattr(choose_step_time.kept_calibrations, "every", lambda: [known])
     with pytest.raises(InputError) as error:
         set_up(config(gpu="cpu", model="smollm2"))
     assert "expected a calibration of smollm2 on this processor (Other 7, 4 cores)" in str(error.value)

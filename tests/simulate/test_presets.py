@@ -47,11 +47,6 @@ def test_it_travels_as_plain_data():
     assert Device.from_dict(device("H100").as_dict()) == device("H100")
 
 
-def test_this_cpu_has_no_waves_and_no_links():
-    cpu = presets.this_cpu(1e11, 1e10, 24e9, "measured matmul, 1 thread")
-    assert (cpu.processors, cpu.nvlink, cpu.efficiency.error) == (1, None, None)
-
-
 def test_an_unknown_gpu_is_named():
     with pytest.raises(InputError, match="GPU: got 'V100', expected one of h100-sxm"):
         device("V100")

@@ -12,14 +12,15 @@ from workbench.simulate import replay
 from workbench.simulate.calibration import Calibration, errors_of
 from workbench.simulate.fitting import fit
 from workbench.simulate.hardware_setup import Setup
+from workbench.simulate.made_up_files import write_tokenizer
 from workbench.simulate.measured import delays
 from workbench.simulate.replay import job_of, prompts_of
 from workbench.simulate.steptime.calibrated import Calibrated
 from workbench.simulate.steptime.varied import Varied
-from workbench.simulate.tokenizer import write_tokenizer
 from workbench.simulate.validation import METRICS, checked, figures, validate
 from workbench.trace import TABLES, Trace, table_of
-from workbench.workload.scenario import Scenario, build_workload
+from workbench.workload.build import build_workload
+from workbench.workload.scenario import Scenario
 
 LOOP = {
     "name": "made",

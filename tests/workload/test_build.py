@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from workbench.config import parse
 from workbench.errors import ModelError, ScenarioError, TraceFileError
-from workbench.workload.scenario import Scenario, build_workload, load_scenario, scenario_names
+from workbench.workload.build import build_workload
+from workbench.workload.scenario import Scenario, load_scenario, scenario_names
 
 HEAD = 4  # tokens that tell pieces apart
 ROOT = Path(__file__).parents[2]
@@ -251,7 +252,8 @@ def test_an_endless_load_leaves_a_laptop_room_for_dropped_prompts(tokenizer_path
 PRINT_DIGEST = """
 import sys
 from pathlib import Path
-from workbench.workload.scenario import build_workload, load_scenario, scenario_names
+from workbench.workload.build import build_workload
+from workbench.workload.scenario import load_scenario, scenario_names
 for name in scenario_names():
     mix = load_scenario(name)
     print(name, build_workload(mix, Path(sys.argv[1]), mix.engine_config.max_model_len).requests)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from workbench.config import parse
+from workbench.workload.build import build_workload
 from workbench.workload.readers import read_trace
-from workbench.workload.scenario import Scenario, build_workload
+from workbench.workload.scenario import Scenario
 
 TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
 pytestmark = pytest.mark.skipif(not TRACES.is_dir(), reason="the real traces are not beside this checkout")

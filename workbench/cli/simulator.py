@@ -13,8 +13,8 @@ from workbench import console
 from workbench.cli.options import JsonFlag, RunsRoot, StartUp, start_up_fields
 from workbench.errors import InputError
 from workbench.session import Workbench
-from workbench.simulate import calibrating, calibration
-from workbench.simulate.calibration import Calibration
+from workbench.simulate import calibrating, kept_calibrations
+from workbench.simulate.calibration import Calibration, errors_of, machine_key
 from workbench.simulate.extrapolated import extrapolated
 from workbench.simulate.fitting import differs, fit
 from workbench.simulate.host import Simulator
@@ -46,12 +46,12 @@ def calibrate_command(
     else:
         with Workbench(**start_up_fields(start_up), runs=runs) as bench, console.bars() as progress:
             calibrating.check_live(bench)  # before the start, which takes a while
-            prepare_root(out or calibration.own_folder())
+            prepare_root(out or kept_calibrations.own_folder())
             bench.start(console.engine_start(progress))
             made = calibrating.calibrate(
                 bench, follow=lambda setting, run: console.follow(progress, setting, run), seconds=seconds
             )
-    path = calibration.save(made, out)
+    path = kept_calibrations.save(made, out)
     if as_json:
         typer.echo(json.dumps({"path": str(path), "source": made.source, **made.as_dict()}, indent=2))
         return
@@ -82,7 +82,7 @@ def validate_command(
 ) -> None:
     """Play live runs again in virtual time, and print predicted against measured."""
     given = [_trace(runs, name) for name in recorded or ()]
-    found = calibration.load(calibrated) if calibrated else None
+    found = kept_calibrations.load(calibrated) if calibrated else None
     pairs = [(trace, found or _calibration_of(trace)) for trace in given or _unseen(runs, found)]
     for trace, prices in pairs:  # before the child is started, which takes a while
         check_unseen(trace, prices)
@@ -106,7 +106,7 @@ def validate_command(
     finally:
         simulator.close()
     shown = [one for _, some in judged for one in some]
-    errors = calibration.errors_of(one.error_pct for one in shown)
+    errors = errors_of(one.error_pct for one in shown)
     saved = [_keep(prices, some, calibrated) for prices, some in judged] if keep else []
     if as_json:
         told = {"label": "simulated", "errors": errors, "runs": [one.as_dict() for one in shown]}
@@ -141,7 +141,9 @@ def _show(shown: Sequence[Validation], errors: dict[str, dict[str, float]]) -> N
 
 def _keep(prices: Calibration, found: list[Validation], path: Path | None) -> Path:
     """Write the errors where the calibration came from; one that came with the workbench is copied to the user's."""
-    return calibration.save(checked(prices, found), path.parent if path else None, name=path.name if path else None)
+    return kept_calibrations.save(
+        checked(prices, found), path.parent if path else None, name=path.name if path else None
+    )
 
 
 def _trace(root: Path | None, run: str) -> Trace:
@@ -176,7 +178,7 @@ def _unseen(root: Path | None, found: Calibration | None) -> list[Trace]:
 def _match(trace: Trace) -> Calibration | None:
     engine: dict[str, Any] = trace.meta.get("engine") or {}
     config = engine.get("config") or {}
-    return calibration.match(str(config.get("model")), calibration.machine_key(trace.meta), config)
+    return kept_calibrations.match(str(config.get("model")), machine_key(trace.meta), config)
 
 
 def _calibration_of(trace: Trace) -> Calibration:
@@ -185,7 +187,7 @@ def _calibration_of(trace: Trace) -> Calibration:
         raise InputError(f"run {trace.meta.get('id')}", label, "a live run", "play one with workbench run")
     found = _match(trace)
     if found is None:
-        where = calibration.machine_key(trace.meta).get("device") or "its machine"
+        where = machine_key(trace.meta).get("device") or "its machine"
         raise InputError(
             f"run {trace.meta.get('id')}",
             "no calibration",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 import msgspec
 import zmq
 
+from workbench.children import killed_by, last_line
 from workbench.driver.messages import (
     ROWS,
     Begin,
@@ -237,12 +237,11 @@ class DriverProcess:
             self._child.wait(1.0)  # a pipe closes a moment before its process has ended
         code = self._child.returncode
         how = "was closed" if code is None or self._closed else f"ended with exit code {code}"
-        if code is not None and code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
-        with contextlib.suppress(OSError):
-            lines = (self._folder / "stderr").read_text(errors="replace").split("\n")
-            said = [line.strip() for line in lines if line.strip()]
-            how += f" ({said[-1][:300]})" if said else ""
+        if killer := killed_by(code):
+            how = f"was killed by {killer}"
+        with contextlib.suppress(OSError), (self._folder / "stderr").open("rb") as errors:
+            said = last_line(errors.fileno())[:300]
+            how += f" ({said})" if said else ""
         return EngineError(
             f"driver: the client process {how}, expected it to live as long as the engine; start the engine again"
         )

@@ -7,7 +7,6 @@ where pairs are those of causal attention. None of the five can be negative.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 
 import numpy as np
 
@@ -47,10 +46,6 @@ class PrefillCost:
     def seconds(self, tokens: float, context: float = 0) -> float:
         """What these prompt tokens add to steps that run anyway, s."""
         return float(self.token_s * tokens + self.pair_s * pairs(tokens, context))
-
-    def alone_s(self, tokens: int, chunk: int) -> float:
-        """The same in steps of their own, of at most ``chunk`` tokens each, s."""
-        return self.seconds(tokens) + ceil(tokens / chunk) * self.fixed_s
 
 
 def prefill_cost(trace: Trace) -> PrefillCost | None:

@@ -13,9 +13,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
-import workbench
+from workbench.children import import_path, killed_by, last_line
 
 Progress = Callable[[str], None]
 
@@ -44,15 +43,13 @@ def run(
     Raises:
         ChildError: the child ended with another code than 0.
     """
-    home = str(Path(workbench.__file__).resolve().parent.parent)
-    path = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
     with tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
             [sys.executable, "-P", "-m", module, *arguments, "--guarded"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            env={**os.environ, "PYTHONPATH": import_path(), "PYTHONUNBUFFERED": "1", **(environment or {})},
             start_new_session=True,
             pass_fds=() if lock is None else (lock,),
         )
@@ -66,7 +63,7 @@ def run(
         finally:
             _end(child)
         if code:
-            raise ChildError(_last_line(errors.fileno(), code))
+            raise ChildError(_why(errors.fileno(), code))
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
@@ -80,11 +77,8 @@ def _end(child: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def _last_line(errors: int, code: int) -> str:
-    size = os.fstat(errors).st_size
-    tail = os.pread(errors, 8192, max(0, size - 8192)).decode(errors="replace")
-    lines = [line.strip() for line in tail.replace("\r", "\n").splitlines() if line.strip()]
-    if code < 0:
-        name = signal.Signals(-code).name
-        return f"ended by {name}" + (", probably out of memory" if name == "SIGKILL" else "")
-    return lines[-1] if lines else f"ended with code {code}"
+def _why(errors: int, code: int) -> str:
+    killer = killed_by(code)
+    if killer:
+        return f"ended by {killer}" + (", probably out of memory" if killer == "SIGKILL" else "")
+    return last_line(errors) or f"ended with code {code}"

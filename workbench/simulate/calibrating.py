@@ -58,7 +58,7 @@ def calibrate(bench: Plays, *, follow: Follow | None = None, seconds: float = SE
     """Play the load on a live engine that is ready, and fit; the knobs are put back.
 
     The runs are recorded like any other, so that the fit can be repeated from them. Nothing is saved: see
-    :func:`workbench.simulate.calibration.save`.
+    :func:`workbench.simulate.kept_calibrations.save`.
 
     Args:
         bench: a workbench whose engine is live and ready.

@@ -13,16 +13,15 @@ from workbench.engine.probe.wire import KnobChange
 from workbench.engine.protocol import Label, Progress, State
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.models import ModelFiles
-from workbench.models.architecture import hub_id
 from workbench.redact import redact
 from workbench.simulate.facts import compute_facts_of
 from workbench.simulate.hardware_setup import Setup, set_up
 from workbench.simulate.host import Simulator
 from workbench.simulate.job import SimJob
+from workbench.simulate.made_up_files import made_up_files
 from workbench.simulate.memory import Memory
 from workbench.simulate.play import SimulatedPlay, ask_of
 from workbench.simulate.steptime import StepTime
-from workbench.simulate.tokenizer import write_tokenizer
 from workbench.simulated_config import SimulatedConfig
 from workbench.trace import Sink
 from workbench.workload.request import Workload
@@ -223,7 +222,7 @@ class SimulatedEngine:
 
     def describe(self) -> dict[str, Any]:
         """Facts for a run's metadata; None is what is not known."""
-        play = self._play
+        play = self._play if self._play is not None and self._play.done else None
         mine: dict[str, Any] = {
             "label": self.label,
             "engine_pid": None,
@@ -233,11 +232,10 @@ class SimulatedEngine:
             "model_origin": self.model.origin if self.model else None,
             "vllm": self._simulator.vllm,
             "simulated": self.setup.describe() if self.setup else None,
-            "simulated_facts": play.facts if play is not None and play.done else None,
-            "probe_faults": play.faults if play is not None and play.done else None,
+            "simulated_facts": play.facts if play else None,
+            "probe_faults": play.faults if play else None,
         }
-        shown: dict[str, Any] = redact(mine)
-        return shown
+        return dict(redact(mine))
 
     def compute_facts(self) -> dict[str, Any]:
         """What :func:`workbench.compute.compute_facts` says of a live engine: sizes, and the peak of the datasheet."""
@@ -251,15 +249,7 @@ class SimulatedEngine:
         self._go_on()
         self._simulator.start(progress)
         check_version(self._simulator.vllm or "")
-        self.model = ModelFiles(
-            name=self.config.model,
-            path=hub_id(self.config.model) or self.config.model,
-            tokenizer_path=write_tokenizer(self._simulator.folder),
-            load_format="auto",
-            max_positions=self.config.max_model_len,
-            origin="sizes only: nothing is computed, and tokens are made up",
-            config={},
-        )
+        self.model = made_up_files(self.config, self._simulator.folder)
 
     def _go_on(self) -> None:
         """A stop may come at any moment of a start."""

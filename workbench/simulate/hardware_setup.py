@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from workbench import hardware
 from workbench.architecture import Architecture
 from workbench.config import EngineConfig
-from workbench.engine.dtype import computes_bf16, fitted
+from workbench.engine.dtype import fitted
 from workbench.errors import ConfigError, InputError, ModelError
-from workbench.machine import machine_facts
 from workbench.models.architecture import from_config, known_models, named
 from workbench.models.folder import read_config
-from workbench.simulate import calibration
+from workbench.simulate.choose_step_time import step_time_of
 from workbench.simulate.job import Activation, SimJob, Swap
-from workbench.simulate.memory import UTILISATION, Memory
+from workbench.simulate.memory import BLOCK, UTILISATION, Memory
 from workbench.simulate.presets import Device, device
 from workbench.simulate.steptime import StepTime
-from workbench.simulate.steptime.calibrated import Calibrated
-from workbench.simulate.steptime.roofline import Roofline
-from workbench.simulate.steptime.varied import Varied
 from workbench.simulated_config import SimulatedConfig
 
-_GPU_BLOCK, _CPU_BLOCK = 16, 128  # vLLM's defaults
+_CPU_BLOCK = 128  # vLLM's default there
 _COPY_SHARE = 0.8  # of PCIe's rate that copies from pinned memory reach; assumed
 _GIB, _MIB = 1 << 30, 1 << 20
 _SHORT = {"smollm2": "smollm2-135m"}
@@ -133,7 +127,7 @@ def set_up(
     on_cpu = config.gpu.strip().lower() == "cpu"
     gpu = None if on_cpu else _linked(device(config.gpu), config)
     sizes = _architecture(config.model, needed=gpu is not None)
-    size = config.block_size or (_CPU_BLOCK if on_cpu else _GPU_BLOCK)
+    size = config.block_size or (_CPU_BLOCK if on_cpu else BLOCK)
     weight = 1.0 if config.quantization in ("fp8", "int8") else 4.0 if config.dtype == "float32" else 2.0
     if memory is None and gpu is not None and sizes is not None:
         memory = Memory.of(
@@ -153,7 +147,7 @@ def set_up(
         config=config,
         architecture=sizes,
         device=gpu,
-        step_time=step_time or _model(config, sizes, gpu, weight),
+        step_time=step_time or step_time_of(config, sizes, gpu, weight),
         memory=memory,
         blocks=blocks,
         block_size=size,
@@ -186,53 +180,6 @@ def _linked(gpu: Device, config: SimulatedConfig) -> Device:
     if config.link == "nvlink" and gpu.nvlink is None:
         raise ConfigError("link", "nvlink", f"pcie, since {gpu.name} has no NVLink", "leave it at auto")
     return replace(gpu, nvlink=None) if config.link == "pcie" else gpu
-
-
-def _model(config: SimulatedConfig, sizes: Architecture | None, gpu: Device | None, weight_bytes: float) -> StepTime:
-    """The step-time model that the configuration names."""
-    if config.step_time in ("auto", "calibrated"):
-        asked = config.model_dump(include=_RELEVANT)
-        if gpu is None and config.dtype == "auto":  # two processors of one name may differ in that
-            asked["dtype"] = "bfloat16" if computes_bf16() else "float32"
-        found = calibration.match(config.model, _machine(gpu), asked)
-        if found is not None:
-            return Varied(Calibrated(found))
-        if config.step_time == "calibrated" or gpu is None:
-            raise _not_calibrated(config, gpu)
-    if sizes is None or gpu is None:
-        raise InputError("step_time", config.step_time, "a GPU and a model of known sizes", "choose calibrated")
-    split = (config.tensor_parallel_size, config.pipeline_parallel_size)
-    if config.step_time == "tables":
-        from workbench.simulate.steptime.tables import Tables  # here: its package is optional
-
-        return Tables(sizes, gpu, *split, weight_bytes=weight_bytes)
-    return Roofline(sizes, gpu, *split, weight_bytes=weight_bytes)
-
-
-def _not_calibrated(config: SimulatedConfig, gpu: Device | None) -> InputError:
-    key = _machine(gpu)
-    on = f"{gpu.name}" if gpu is not None else f"this processor ({key['processor']}, {key['usable_cores']} cores)"
-    known = sorted(
-        {f"{one.machine.get('device')} with {one.machine.get('usable_cores')} cores" for one in calibration.every()}
-    )
-    return InputError(
-        "step_time",
-        config.step_time,
-        f"a calibration of {config.model} on {on}",
-        f"make one there with `workbench calibrate --set model={config.model}`, or choose a GPU and the roofline; "
-        f"there are calibrations for {' and '.join(known) or 'no machine yet'}",
-    )
-
-
-_RELEVANT = {"dtype", "quantization", "tensor_parallel_size", "pipeline_parallel_size", "attention_backend"}
-
-
-def _machine(gpu: Device | None) -> Mapping[str, Any]:
-    facts = machine_facts()
-    if gpu is None:
-        return calibration.machine_key({"machine": facts, "compute": {"device": facts.get("processor")}})
-    names = hardware.gpu(gpu.key).driver_names
-    return calibration.machine_key({"machine": facts, "compute": {"device": names[0] if names else gpu.name}})
 
 
 def _overridden(config: SimulatedConfig) -> int | None:

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from workbench.children import killed_by, last_line
 from workbench.engine.protocol import Progress
 from workbench.errors import EngineDiedError, EngineError, EngineStartError
 from workbench.simulate.job import (
@@ -214,18 +214,11 @@ class Simulator:
             return "it was closed"
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(1.0)  # a pipe closes a moment before its process has ended
-        code = child.returncode
-        how = (
-            f"it ended with exit code {code}"
-            if code is None or code >= 0
-            else f"killed by {signal.Signals(-code).name}"
-        )
+        killer, said = killed_by(child.returncode), ""
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            size = os.fstat(errors.fileno()).st_size  # type: ignore[union-attr]
-            tail = os.pread(errors.fileno(), 4096, max(0, size - 4096)).decode(errors="replace")  # type: ignore[union-attr]
-            said = [line.strip() for line in tail.split("\n") if line.strip()]
-            how += f" ({said[-1][:300]})" if said else ""
-        return how
+            said = last_line(errors.fileno())[:300]  # type: ignore[union-attr]
+        how = f"killed by {killer}" if killer else f"it ended with exit code {child.returncode}"
+        return how + (f" ({said})" if said else "")
 
     def _discard(self) -> None:
         child, self._child = self._child, None

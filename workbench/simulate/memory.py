@@ -8,50 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 from workbench.architecture import Architecture
 from workbench.errors import InputError
 from workbench.i18n import translate
 from workbench.metrics import MemoryFit
 from workbench.simulate.presets import Device
+from workbench.simulate.shares import Origin, Share, resident
+from workbench.simulate.sizes import activation_bytes, kv_numbers
 from workbench.simulate.steptime.counted import check_split
 
-Origin = Literal["measured", "estimate"]
 UTILISATION = 0.92  # vLLM's default
 BLOCK = 16  # tokens in a KV block, vLLM's default on GPUs
-_MIB, _GIB = 1 << 20, 1 << 30
-# What the CUDA context, and NCCL's buffers by size of the group, take on one GPU: observed by aiconfigurator-core 0.12
-# (systems/h100_sxm.yaml, "nccl_mem"; the context is our estimate for one process).
-_CONTEXT = 550 * _MIB
-_NCCL = {1: 0, 2: 342 * _MIB, 4: 392 * _MIB, 8: 392 * _MIB}
-# CUDA graphs of vLLM's default sizes: by layer, since every kernel of every layer is recorded for each size. A 7B model
-# of 28 layers takes about 0.6 GiB; an estimate.
-_GRAPH_LAYER = 20 * _MIB
-_ACTIVATION_BYTES = 2
-# What allocators and kernels' workspaces add to the tensors that are alive together: SmolLM2 on the CPU backend took
-# 16.9 kB a token (measured) where its tensors count 12.7 kB.
-_SLACK = 1.33
+_GIB = 1 << 30
 _LOGIT_BYTES = 2 + 4 + 4  # of one number of the logits: as computed, as float32, and a copy that the sampler sorts
-_REPLICATED = ("router", "q_a", "kv_a")  # tensor parallel does not cut these
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A part of the memory.
-
-    Attributes:
-        name: what it holds.
-        bytes: its size.
-        origin: whether that was measured.
-        source: how it was found.
-    """
-
-    name: str
-    bytes: float
-    origin: Origin
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +94,16 @@ class Memory:
             InputError: the model cannot be split so.
         """
         check_split(architecture, tp, pp)
-        told = dict(measured or {})
-        counted = _weights(architecture, tp, pp) * weight_bytes
-        weights: Share = (
-            Share("weights", told["weights"], "measured", "what loading them took")
-            if "weights" in told
-            else Share("weights", counted, "estimate", f"{weight_bytes:g} bytes each, counted from the sizes")
-        )
-        layers = ceil(architecture.layers / pp)
-        shares = [weights]
-        if device.key != "cpu":
-            group = max((one for one in _NCCL if one <= tp * pp), default=1)
-            shares.append(Share("communication", _NCCL[group] + _CONTEXT, "estimate", "NCCL buffers and CUDA context"))
-            if graphs:
-                shares.append(Share("graphs", layers * _GRAPH_LAYER, "estimate", "CUDA graphs, 20 MiB a layer"))
+        weights = (measured or {}).get("weights")
         return cls(
             what=f"{architecture.name} on {tp * pp} x {device.name}",
             total=device.memory,
             limit=device.memory * utilisation,
-            resident=tuple(shares),
-            token_bytes=_activation(architecture, tp) * _SLACK,
+            resident=resident(architecture, tp, pp, weight_bytes, weights=weights, graphs=graphs),
+            token_bytes=activation_bytes(architecture, tp),
             request_bytes=architecture.vocab * _LOGIT_BYTES,
             seqs=seqs,
-            kv_token_bytes=_kv(architecture, tp, layers) * kv_bytes,
+            kv_token_bytes=kv_numbers(architecture, tp, pp) * kv_bytes,
             block_size=block_size,
             fixed_pool=pool_bytes,
             fit=fit,
@@ -267,33 +225,3 @@ class Memory:
         )
         pool = Share("KV pool", self.pool(budget), "estimate", "asked for" if self.fixed_pool else "what is left")
         return (*self.resident, activation, pool)
-
-
-def _weights(a: Architecture, tp: int, pp: int) -> float:
-    """Weights on one GPU of the fullest stage."""
-    head = a.vocab * a.hidden / tp
-    vectors = a.layers * (2 * a.hidden + a.q_rank + a.kv_rank)
-    body = sum(m.weights * m.count / (1 if m.name in _REPLICATED else tp) for m in a.matrices if m.name != "lm_head")
-    share = ceil(a.layers / pp) / a.layers
-    ends = head if a.tied or pp > 1 else 2 * head
-    return (body + vectors) * share + ends
-
-
-def _kv(a: Architecture, tp: int, layers: int) -> float:
-    """Numbers that the cache keeps of one token on one GPU; MLA keeps all of them on each."""
-    if a.kv_rank:
-        return layers * (a.kv_rank + a.rope_dim)
-    return layers * max(a.kv_heads // tp, 1) * (a.head_dim + a.value_dim)
-
-
-def _activation(a: Architecture, tp: int) -> float:
-    """Bytes of the tensors of one token that are alive together at the widest point of a layer.
-
-    Beside the residual: in the MLP its input, the two halves of the gate and their product; in attention its input,
-    queries, keys, values and the output. Experts hold all of this once for each expert that the token goes through.
-    """
-    dense = 3 * a.intermediate / tp
-    attention = ((a.heads + 2 * max(a.kv_heads, 1)) * a.head_dim + a.heads * a.value_dim) / tp
-    experts = a.experts_per_token * (max(2 * a.expert_intermediate / tp, a.hidden) + a.expert_intermediate / tp)
-    experts += 3 * a.shared_intermediate / tp
-    return (3 * a.hidden + max(dense, attention, experts if a.moe_layers else 0.0)) * _ACTIVATION_BYTES

@@ -10,15 +10,13 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from vllm.sampling_params import SamplingParams
-from vllm.v1.request import Request, RequestStatus
+from vllm.v1.request import RequestStatus
 
 from workbench.engine.probe.wire import KnobChange, Part
 from workbench.simulate import step_times
-from workbench.simulate.bare import block_hasher
 from workbench.simulate.job import Ask, SimJob
 from workbench.simulate.loop import VirtualLoop
+from workbench.simulate.made_requests import RequestMaker, refusal
 from workbench.simulate.rows import Recorder
 from workbench.simulate.scheduler import scheduler_of
 from workbench.simulate.swap import HostPool
@@ -43,6 +41,7 @@ class JobLoop(VirtualLoop):
         scheduler = scheduler_of(job, folder)
         super().__init__(scheduler, self._seconds, (), depth=job.depth)
         self._job, self.recorder, self.ended = job, Recorder(job.activation, job.delivery_s), 0
+        self._made = RequestMaker(job)
         self._time_of = step_times.load(job.step_time)
         self._host = HostPool(job.swap, job.block_size) if job.swap else None
         if self._host is not None:
@@ -56,7 +55,6 @@ class JobLoop(VirtualLoop):
         self._tokens: dict[str, int] = defaultdict(int)  # output tokens of those that are there
         self._last_s: dict[str, float] = {}  # when the last of them came
         self._cached: dict[str, int] = {}
-        self._parameters: dict[int, SamplingParams] = {}
         self._planned: dict[str, float] = {}  # of those whose time of arrival is now that at the scheduler
         asks = sorted(job.requests, key=_arrival)
         self._streams: dict[str, deque[Ask]] = defaultdict(deque)  # of fixed concurrency: those that wait for a place
@@ -181,38 +179,12 @@ class JobLoop(VirtualLoop):
     def _turn_up(self) -> None:
         while self._arrivals and self._arrivals[0].arrival_time <= self.now:
             ask = self._arrivals.popleft()
-            planned_s, refused = self._planned_s(ask), self._refusal(ask)
+            planned_s, refused = self._planned_s(ask), refusal(ask, self._job)
             if refused:
                 self._end(ask, planned_s, "error", sent_s=planned_s, error=refused)
                 continue
             self._live[ask.request] = ask, planned_s
-            self.scheduler.add_request(self._request(ask))
-
-    def _refusal(self, ask: Ask) -> str:
-        """Why a request can never be computed; empty when it can."""
-        job, tokens = self._job, ask.prompt_tokens + ask.output_tokens
-        if tokens > job.max_model_len:
-            return f"too long: {ask.prompt_tokens} + {ask.output_tokens} tokens, max_model_len is {job.max_model_len}"
-        needed, there = -(-(tokens - 1) // job.block_size), job.blocks - 1  # the last token's KV is never written
-        if needed > there:
-            return f"oom: {tokens} tokens need {needed} KV blocks of {job.block_size}, the pool has {there}"
-        return ""
-
-    def _request(self, ask: Ask) -> Request:
-        ids = np.frombuffer(ask.prompt, "<i4").tolist() if ask.prompt else [0] * ask.prompt_tokens
-        parameters = self._parameters.get(ask.output_tokens)
-        if parameters is None:  # 30 µs each, and vLLM never changes them
-            parameters = SamplingParams(max_tokens=ask.output_tokens, ignore_eos=True)
-            self._parameters[ask.output_tokens] = parameters
-        return Request(
-            request_id=ask.request,
-            prompt_token_ids=ids,
-            sampling_params=parameters,
-            pooling_params=None,
-            arrival_time=ask.arrival_time,
-            priority=ask.priority,
-            block_hasher=block_hasher(self._job.block_size) if self._job.prefix_cache else None,
-        )
+            self.scheduler.add_request(self._made(ask))
 
     def _hear(self, output: Any) -> None:
         name = output.request_id

@@ -157,26 +157,6 @@ def devices() -> tuple[str, ...]:
     return tuple(key for key in hardware.gpus() if key in _PROCESSORS)
 
 
-def this_cpu(flops: float, bandwidth: float, memory: float, source: str, name: str = "this CPU") -> Device:
-    """The machine's own processor, from what was measured on it (``workbench.telemetry.peak``).
-
-    Matrix products and reads of weights are what was measured, so their shares are 1. That attention reaches a third
-    of that rate, and that each call costs 20 µs, is assumed: on the CPU a calibration is a minute's work, take it.
-
-    Args:
-        flops: of a large matrix product, FLOP/s.
-        bandwidth: of reading memory, bytes/s.
-        memory: for weights and KV cache, bytes.
-        source: how these were found.
-        name: of the processor.
-    """
-    call = 20e-6
-    reached = Efficiency(
-        1.0, 1.0, 0.33, 1.0, 1.0, call, call, call, call, None, "measured peaks; attention and calls assumed"
-    )
-    return Device("cpu", name, flops, memory, bandwidth, 1, None, bandwidth, 1.0, reached, source)
-
-
 def spread(efficiency: Efficiency) -> tuple[Efficiency, Efficiency]:
     """The best and the worst that kernels reach on any device that was measured: how far an unmeasured one may be off.
 

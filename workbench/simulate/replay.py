@@ -17,7 +17,8 @@ from workbench.simulate.steptime import StepTime
 from workbench.simulated_config import SimulatedConfig
 from workbench.trace import Trace
 from workbench.workload.arrivals import Concurrency
-from workbench.workload.scenario import Scenario, build_workload
+from workbench.workload.build import build_workload
+from workbench.workload.scenario import Scenario
 
 Prompts = Mapping[str, Sequence[int]]
 

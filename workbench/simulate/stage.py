@@ -15,13 +15,14 @@ from workbench.simulate.facts import compute_facts_of
 from workbench.simulate.hardware_setup import Setup
 from workbench.simulate.host import Simulator
 from workbench.simulate.job import SimJob
+from workbench.simulate.made_up_files import write_tokenizer
 from workbench.simulate.outcome import play_job
 from workbench.simulate.play import ask_of
-from workbench.simulate.tokenizer import write_tokenizer
 from workbench.simulated_config import SimulatedConfig
 from workbench.trace import Trace
+from workbench.workload.build import build_workload
 from workbench.workload.request import Workload
-from workbench.workload.scenario import Scenario, Setting, build_workload
+from workbench.workload.scenario import Scenario, Setting
 
 
 @dataclass(frozen=True)

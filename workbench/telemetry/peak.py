@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import workbench
+from workbench.children import import_path
 from workbench.json_file import read_json
 from workbench.machine import processor
 from workbench.whole_file import draft_of
@@ -146,12 +146,10 @@ def _measured(what: str, options: list[str], about: dict[str, Any], folder: Path
 
 
 def _child(what: str, options: list[str]) -> dict[str, float]:
-    home = str(Path(workbench.__file__).resolve().parent.parent)
-    path = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-m", f"workbench.telemetry.{what}", *options],
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": import_path()},
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_S,

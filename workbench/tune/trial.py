@@ -12,8 +12,6 @@ from workbench.tail import Batch
 from workbench.workload.request import Workload
 from workbench.workload.setting import Setting
 
-STATES = ("complete", "stopped", "failed", "interrupted")
-
 
 @dataclass(frozen=True)
 class Point:

@@ -7,17 +7,18 @@ from workbench.engine.probe.wire import KnobChange
 from workbench.errors import EngineDiedError, EngineError, InputError
 from workbench.simulate.hardware_setup import Setup, set_up
 from workbench.simulate.host import Simulator
+from workbench.simulate.made_up_files import write_tokenizer
 from workbench.simulate.outcome import play_job
 from workbench.simulate.play import ask_of
 from workbench.simulate.steptime import StepTime
-from workbench.simulate.tokenizer import write_tokenizer
 from workbench.simulated_config import SimulatedConfig
 from workbench.tune.goal import Goal
 from workbench.tune.play.judging import cut, look_back, result_of
 from workbench.tune.space import Space
 from workbench.tune.trial import Asked, Result, Watch
+from workbench.workload.build import build_workload
 from workbench.workload.request import Workload
-from workbench.workload.scenario import Scenario, build_workload
+from workbench.workload.scenario import Scenario
 
 _LONGEST_S = 600.0  # on the wall, for one play
 

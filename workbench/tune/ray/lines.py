@@ -12,10 +12,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, TextIO
 
-import workbench
+from workbench.children import import_path, killed_by, last_line
 
 Message = dict[str, Any]
 
@@ -30,8 +29,7 @@ class LineChild:
 
     def __init__(self, module: str, environment: Mapping[str, str] | None = None) -> None:
         env = dict(os.environ if environment is None else environment)
-        home = str(Path(workbench.__file__).resolve().parent.parent)
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, [home, env.get("PYTHONPATH")]))
+        env["PYTHONPATH"] = import_path(env)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the child
         self._child = subprocess.Popen(
             [sys.executable, "-P", "-m", module],
@@ -78,13 +76,10 @@ class LineChild:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(2.0)  # its pipe closes a moment before
         code = self._child.poll()
-        how = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
+        killer, said = killed_by(code), ""
         with contextlib.suppress(OSError, ValueError):
-            size = os.fstat(self._errors.fileno()).st_size
-            text = os.pread(self._errors.fileno(), 8192, max(0, size - 8192)).decode(errors="replace")
-            said = [line.strip() for line in text.splitlines() if line.strip()]
-            how += f" ({said[-1][:300]})" if said else ""
-        return how
+            said = last_line(self._errors.fileno())[:300]
+        return (f"killed by {killer}" if killer else f"exit code {code}") + (f" ({said})" if said else "")
 
     def close(self, timeout_s: float) -> None:
         """Close its stdin and wait for its end; kill it, and what shares its session, if it takes longer."""
