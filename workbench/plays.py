@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from workbench import policy_runs
 from workbench.config import SLO
-from workbench.engine.attached import AttachedEngine
-from workbench.engine.live import LiveEngine
 from workbench.errors import EngineError, InputError
+from workbench.in_use import AnyEngine, InUse
 from workbench.machine import machine_facts, package_versions
 from workbench.policy_runs import Follow, PolicyRuns
 from workbench.run import Change, Run
-from workbench.simulate.engine import SimulatedEngine
 from workbench.store import new_run_folder
 from workbench.telemetry import EngineMemory
 from workbench.workload.build import build_workload
@@ -24,10 +21,8 @@ from workbench.workload.drops import Drops, check_lengths
 from workbench.workload.request import Request, Workload
 from workbench.workload.scenario import Scenario, Setting, load_scenario
 
-AnyEngine = LiveEngine | SimulatedEngine | AttachedEngine
 
-
-class Plays:
+class Plays(InUse):
     """The part of a workbench that plays workloads; one run at a time.
 
     Args:
@@ -36,50 +31,19 @@ class Plays:
         slo: latency promise; a scenario brings its own.
 
     Attributes:
-        engine: what is played on; it may be replaced while it does not run.
         slo: latency promise of what has none of its own.
         compared: what :meth:`compare_policies` has played, also when it was interrupted.
-        held_by: what plays on the engine and wants it for itself, such as "study tuning-1130"; empty is nothing.
     """
 
     def __init__(self, engine: AnyEngine, root: Path | None, slo: SLO) -> None:
-        self.engine, self.slo = engine, slo
+        super().__init__(engine)
+        self.slo, self._root = slo, root
         self.compared: PolicyRuns | None = None
-        self.held_by = ""
-        self._root = root
-        self._run: Run | None = None
         self._plays = itertools.count()
         self._built: tuple[tuple[Scenario, int | None, int, Path], Workload] | None = None
         self._drops: Drops | None = None  # while an engine is up
         self._memory = EngineMemory()
         self._compute: dict[str, Any] | None = None  # of the model and the machine, while an engine is up
-
-    @property
-    def current_run(self) -> Run | None:
-        """The run that is going on, or the last one; none if nothing was played yet."""
-        return self._run
-
-    @property
-    def playing(self) -> bool:
-        """Whether a run is going on."""
-        return self._run is not None and not self._run.done
-
-    @contextlib.contextmanager
-    def held(self, by: str) -> Iterator[None]:
-        """Keep the engine as it is set meanwhile: :meth:`Workbench.knobs` and :meth:`drop_long` are refused.
-
-        Args:
-            by: what holds it, for the words of an error.
-
-        Raises:
-            EngineError: something else does.
-        """
-        self._expect_free(by)
-        self.held_by = by
-        try:
-            yield
-        finally:
-            self.held_by = ""
 
     def run(
         self,
@@ -243,22 +207,6 @@ class Plays:
             return False
         return True
 
-    def _expect_ready(self, what: str) -> None:
-        """Asked before there is a folder for a run."""
-        if self.engine.state != "ready":
-            raise EngineError(f"{what} while the engine is {self.engine.state}, expected ready; start it first")
-
-    def _expect_free(self, what: str) -> None:
-        """Nobody turns a knob or drops a prompt under what is measured: it would be of another setting than it says."""
-        if self.held_by:
-            raise EngineError(f"{what}: {self.held_by} goes on, expected an engine at rest; wait for it, or stop it")
-
-    def _expect_rest(self, what: str) -> None:
-        """One run at a time."""
-        self._expect_ready(f"{what}: got a workload")
-        if self.playing:
-            raise EngineError(f"{what}: got a second run, expected one at a time; wait for the first or cancel it")
-
     def _play(self, workload: Workload, folder: Path, facts: Mapping[str, Any], changes: Sequence[Change] = ()) -> Run:
         meta = {
             "label": self.engine.label,
@@ -296,9 +244,7 @@ class Plays:
     def _tokenizer(self) -> Path:
         model = self.engine.model
         if model is None:
-            raise EngineError(
-                f"run: got a workload while the engine is {self.engine.state}, expected ready; start it first"
-            )
+            raise self._not_ready("run: got a workload")
         if model.tokenizer_path is None:
             raise InputError("model", model.name, "a model with a tokenizer.json", "choose another model")
         return model.tokenizer_path

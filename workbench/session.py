@@ -19,7 +19,8 @@ from workbench.engine.live import LiveEngine
 from workbench.engine.protocol import Progress
 from workbench.engine.sglang_command import sglang_command
 from workbench.errors import EngineError, EngineStartError, EnvelopeError, InputError, WorkbenchError
-from workbench.plays import AnyEngine, Plays
+from workbench.in_use import AnyEngine
+from workbench.plays import Plays
 from workbench.run import RecordedRun, Run
 from workbench.simulate.engine import SimulatedEngine
 from workbench.simulated_config import SimulatedConfig, engine_config

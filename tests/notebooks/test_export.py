@@ -11,7 +11,7 @@ import pytest
 from workbench.errors import EngineError, InputError, RunNotFoundError
 from workbench.report.export import write_page
 from workbench.report.notebook import find_notebook, notebook_names, run_notebook
-from workbench.report.verify import outside
+from workbench.report.parsed import outside
 
 CHART = """
 from workbench import Workbench

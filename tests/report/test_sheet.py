@@ -5,8 +5,9 @@ import pytest
 from workbench.claims.sheet import Row, Sheet, check_claims
 from workbench.claims.table import CLAIMS
 from workbench.errors import RunNotFoundError
+from workbench.report.parsed import outside
 from workbench.report.sheet import verify_sheet, write_sheet
-from workbench.report.verify import is_sheet, outside
+from workbench.report.verify import is_sheet
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,14 @@ download.py     the data of a run, as far as a page should hold it
 thinning.py     what is kept where that is not all
 ranked.py       percentiles from what is kept
 packed.py       tables as gzipped columns
-svg.py          their static drawings
+figure.py       a chart in a page; svg.py: its static drawing
 reproduce.py    commands that play the runs again
 environment.py  hardware, versions, command, without secrets
 definitions.py  the terms on the page
 html.py         write_report: all of it in one file
+frame.py        what pages have in common: template, style, script, policy
 verify.py       verify_report: reopen the file and check it
+parsed.py       what a page holds, and what in it points outside
 sheet.py        the claims' verdict sheet as a page, and its check
 sheet_charts.py a picture for each claim
 pdf.py          the file as PDF, through Chromium

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import StoreError
-from workbench.report.verify import outside
+from workbench.report.parsed import outside
 
 if TYPE_CHECKING:
     import nbformat

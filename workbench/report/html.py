@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import vl_convert
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from workbench import __version__
-from workbench.errors import ConfigError, StoreError
+from workbench.errors import ConfigError
 from workbench.i18n import TAGS, speaking, spoken, translate
 from workbench.redact import redact
 from workbench.report.definitions import definitions
 from workbench.report.download import Packed, pack_runs
 from workbench.report.environment import is_long, sections
 from workbench.report.finding import finding
+from workbench.report.frame import place, policy, script_of_page, style, template
 from workbench.report.intervals import Compared, intervals
 from workbench.report.packed import pack
 from workbench.report.page import Section, plan
@@ -33,10 +28,7 @@ from workbench.report.table import COLUMNS, cells
 from workbench.report.verdicts import verdicts
 from workbench.report.verify import FORMAT, verify_report
 from workbench.store.meta import plain
-from workbench.ui.charts import DARK, LIGHT, css_variables, origin
-from workbench.ui.charts.origin import in_pieces
-from workbench.ui.charts.theme import VEGA_LITE
-from workbench.whole_file import draft_of
+from workbench.ui.charts import origin
 
 MOST_BYTES = 3_000_000  # of a report: what people can send each other
 _AROUND = 150_000  # bytes beside script, drawings, specs and tables
@@ -108,7 +100,7 @@ def _write(
     charts = [part.draw(tick) for part in planned]
     headline, second, tiles = finding([run.label for run in runs], table, runs[0].slo)
     figures = [figure for section in charts for figure in section.figures]
-    script, specs = _script(), pack({figure.id: figure.spec for figure in figures})
+    script, specs = script_of_page(), pack({figure.id: figure.spec for figure in figures})
     data = pack_runs(runs, _room(script, specs, charts))
     manifest = {
         "format": FORMAT,
@@ -154,7 +146,7 @@ def _write(
         specs=specs,
         style=Markup(style()),  # noqa: S704  # ours, not a person's
         script=Markup(script),  # noqa: S704
-        policy=_policy(script),
+        policy=policy(script),
     )
     return place(path, page, verify_report)
 
@@ -168,32 +160,6 @@ def _check(runs: Sequence[ReportRun], rows: Sequence[Mapping[str, Any]] | None) 
         raise ConfigError("label of a run in a report", twice, "a label of its own for each run", "rename one")
     if rows is not None and len(rows) != len(runs):
         raise ConfigError("rows of a report", len(rows), f"{len(runs)}, one for each run", "pass a row for each run")
-
-
-def place(path: Path, page: str, check: Callable[[Path], Sequence[str]]) -> Path:
-    """Write beside the target, check it, then put it in place in one go.
-
-    Args:
-        path: of the file.
-        page: its text.
-        check: says what is wrong with the page, one line each.
-
-    Raises:
-        StoreError: the file cannot be written, or does not pass.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft_of(path, mode=0o644) as draft:
-            draft.write_text(page, encoding="utf-8", errors="replace", newline="\n")
-            problems = check(draft)
-            if problems:
-                raise StoreError(
-                    f"report {path}: got {problems[0]!r}, expected a self-contained page; report this fault"
-                )
-    except OSError as error:
-        reason = error.strerror or error
-        raise StoreError(f"report {path}: {reason}; choose a folder that can be written and has space") from None
-    return path
 
 
 def _room(script: str, specs: str, charts: Sequence[Section]) -> int:
@@ -225,44 +191,3 @@ def _missing(runs: Sequence[ReportRun]) -> list[tuple[str, str, str]]:
         for column, entry in run.figures.get("nulls", {}).items():
             worst[column] = max(worst.get(column, (0.0, "")), (float(entry["share"]), str(entry["why"])))
     return [(column, f"{share:.1%}", why) for column, (share, why) in sorted(worst.items())]
-
-
-@cache
-def _script() -> str:
-    """Vega, Vega-Lite and Vega-Embed with the page's own code, once."""
-    own = files("workbench.report").joinpath("templates/report.js").read_text(encoding="utf-8")
-    return str(vl_convert.javascript_bundle(own, vl_version=VEGA_LITE))
-
-
-def style() -> str:
-    """The pages' CSS, with the charts' colours in both themes."""
-    own = files("workbench.report").joinpath("templates/report.css").read_text(encoding="utf-8")
-    light, dark = css_variables(LIGHT), css_variables(DARK)
-    return (
-        f":root {{ color-scheme: light dark; {light} }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{own}"
-    )
-
-
-def _policy(script: str) -> str:
-    """A content security policy: only this very script, and no connection to anywhere."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-@cache
-def template(name: str) -> Any:
-    """A page's template; what is put in is escaped."""
-    pages = Environment(
-        loader=PackageLoader("workbench.report"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
-    pages.globals |= {"zip": zip, "translate": translate, "in_pieces": in_pieces}
-    return pages.get_template(name)

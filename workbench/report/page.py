@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
 
-import altair as alt
 import pandas as pd
 
 from workbench import metrics
 from workbench.i18n import marked, translate
 from workbench.report.details import Details, figures_by_class, stalls_by_cause
+from workbench.report.figure import Chart, Figure, figure_of
 from workbench.report.run import ReportRun, differ_in_policy
-from workbench.report.svg import static_svg
 from workbench.ui.charts import (
     Look,
     decades,
@@ -30,24 +27,11 @@ from workbench.ui.charts import (
     step_chart,
 )
 from workbench.ui.charts.data import timeline
-from workbench.ui.charts.localise import localise
 from workbench.ui.charts.stall_marks import cause_words
 
 SMALL = Look(theme="page", width=425, height=150, legend=False)
 WIDE = Look(theme="page", width=960, height=190)
-_LETTER = 5.3  # px, of the lines below a heading
 _FEW = 700  # rows of each history where a report has several
-Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.HConcatChart
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One chart: static for a start, and the spec that makes it interactive."""
-
-    id: str
-    svg: str
-    spec: dict[str, Any]
-    description: str
 
 
 @dataclass(frozen=True)
@@ -85,7 +69,7 @@ class Planned:
         figures = []
         for name, what, make in self.charts:
             tick(what)
-            figures.append(_figure(name, make()))
+            figures.append(figure_of(name, make()))
         return replace(self.section, figures=figures)
 
 
@@ -226,34 +210,3 @@ _GAP_KEYS = (
     ("prefill", marked("a long prompt is being prefilled")),
     ("knob", marked("knob revision (values on hover)")),
 )
-
-
-def _figure(name: str, chart: Chart) -> Figure:
-    spec: dict[str, Any] = chart.to_dict()
-    spec.pop("$schema")  # an address, and the page knows what it holds
-    localise(spec)
-    _wrap_heading(spec)
-    return Figure(name, static_svg(spec, name), spec, spec["description"])
-
-
-def _wrap_heading(spec: dict[str, Any]) -> None:
-    """Break the lines below a chart's heading that are wider than its plot, since a drawing is as wide as its text."""
-    title, width = spec.get("title"), spec.get("width")
-    if not isinstance(title, dict) or not isinstance(width, int) or not title.get("subtitle"):
-        return
-    lines = [title["subtitle"]] if isinstance(title["subtitle"], str) else title["subtitle"]
-    most, wrapped = int(width / _LETTER), list[str]()
-    for line in lines:
-        wrapped.append("")
-        for part in line.split(" · "):
-            longer = f"{wrapped[-1]} · {part}" if wrapped[-1] else part
-            if _letters(longer) > most and wrapped[-1]:
-                wrapped.append(part)
-            else:
-                wrapped[-1] = longer
-    title["subtitle"] = wrapped
-
-
-def _letters(text: str) -> int:
-    """How wide a text is; a Han character takes two letters."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

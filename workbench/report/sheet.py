@@ -16,10 +16,10 @@ from workbench import __version__
 from workbench.claims.sheet import NOT_JUDGED, Row, Sheet
 from workbench.errors import RunNotFoundError
 from workbench.machine import machine_facts
-from workbench.report.html import place, style, template
+from workbench.report.frame import place, style, template
+from workbench.report.parsed import outside
 from workbench.report.sheet_charts import PICTURES, claim_chart
 from workbench.report.svg import static_svg
-from workbench.report.verify import outside
 
 TITLE = "What articles say of chunked prefill, and what was seen here"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"

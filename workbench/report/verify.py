@@ -4,36 +4,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunNotFoundError
-from workbench.report.packed import unpack, unpack_table
+from workbench.report.packed import unpack_table
+from workbench.report.parsed import Page
 from workbench.report.ranked import Ranked
 from workbench.report.run import ReportRun
 from workbench.report.table import COLUMNS
 from workbench.store.meta import plain
 
-_FETCHING = {
-    "src",
-    "href",
-    "srcset",
-    "action",
-    "formaction",
-    "poster",
-    "data",
-    "background",
-    "ping",
-    "xlink:href",
-    "manifest",
-}
-_CSS_URL = re.compile(r"url\(\s*['\"]?([^'\")]*)|@import\s+['\"]?([^'\";]*)", re.I)
 _HEAD = 4096  # characters in which a page says what it is
 FORMAT = 2  # of the data inside
 _GAP_ROUNDING = 0.0006  # ms; the data inside is rounded to a microsecond
@@ -58,7 +41,7 @@ def verify_report(path: Path | str, runs: Sequence[ReportRun] | None = None) -> 
     path = Path(path)
     if not path.is_file():
         raise RunNotFoundError("report", path, "an HTML file that write_report made", "check the path")
-    page = _Page()
+    page = Page()
     page.feed(path.read_text(encoding="utf-8", errors="replace"))
     page.close()
     report = page.data("report-data")
@@ -79,7 +62,7 @@ def verify_report(path: Path | str, runs: Sequence[ReportRun] | None = None) -> 
 def summary_of(path: Path | str) -> dict[str, int]:
     """How many charts and runs a report has, and its size in bytes; zeros for what is no report."""
     path = Path(path)
-    page = _Page()
+    page = Page()
     page.feed(path.read_text(encoding="utf-8", errors="replace"))
     report = page.data("report-data") or {}
     return {
@@ -89,115 +72,13 @@ def summary_of(path: Path | str) -> dict[str, int]:
     }
 
 
-def outside(text: str) -> list[str]:
-    """What a page would fetch or run, one line each; links that a person may click are no fault.
-
-    Args:
-        text: of a page that is to have no script, such as an exported notebook.
-    """
-    page = _Page()
-    page.feed(text)
-    page.close()
-    links = ("<a href> points outside",)
-    scripts = [f"{len(page.scripts)} scripts in the page, expected none"] if page.scripts else []
-    return [problem for problem in page.problems if not problem.startswith(links)] + scripts
-
-
 def is_sheet(path: Path | str) -> bool:
     """Whether a file is a verdict sheet (see :mod:`workbench.report.sheet`), and not a report of runs."""
     with Path(path).open(encoding="utf-8", errors="replace") as file:
         return 'content="workbench claims' in file.read(_HEAD)
 
 
-class _Page(HTMLParser):
-    """Collects what is checked, and notes what points outside while it reads."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.problems: list[str] = []
-        self.scripts: list[str] = []
-        self.policy = ""
-        self.charts: dict[str, int] = {}  # id: marks in its static drawing
-        self.rows: list[dict[str, str]] = []
-        self.specs: Any = None
-        self._json: dict[str, str] = {}
-        self._text: list[str] | None = None
-        self._open: tuple[str, dict[str, str | None]] = ("", {})
-        self._chart = self._key = ""
-
-    def data(self, name: str) -> Any:
-        """The JSON under an id; None where it is missing or broken."""
-        try:
-            return json.loads(self._json.get(name, "null"))
-        except ValueError:
-            return None
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        for name, value in attrs:
-            self._attribute(tag, name, value or "")
-        if tag in ("iframe", "object", "embed", "base", "audio", "video"):
-            self.problems.append(f"<{tag}> in the page")
-        if tag == "meta":
-            self._meta(given)
-        if tag == "figure":
-            self._chart = given.get("data-chart") or ""
-            self.charts[self._chart] = 0
-        elif self._chart and tag in ("path", "use", "line", "text"):
-            self.charts[self._chart] += 1
-        if tag == "tr":
-            self.rows.append({})
-        if tag == "td":
-            self._key = given.get("data-key") or ""
-        if tag in ("script", "style") or (tag == "span" and given.get("class") == "value"):
-            self._open, self._text = (tag, given), []
-
-    def handle_data(self, data: str) -> None:
-        if self._text is not None:
-            self._text.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "figure":
-            self._chart = ""
-        if self._text is None or tag != self._open[0]:
-            return
-        text, given = "".join(self._text), self._open[1]
-        self._text = None
-        if tag == "style":
-            self._css(text)
-        elif tag == "span":
-            self.rows[-1][self._key] = text
-        elif given.get("type") == "application/json":
-            self._json[given.get("id") or ""] = text
-        elif given.get("id") == "specs":
-            with suppress(ValueError):
-                self.specs = unpack(text)
-        else:
-            self.scripts.append(text)
-
-    def _attribute(self, tag: str, name: str, value: str) -> None:
-        if name in _FETCHING and not value.strip().startswith(("#", "data:")):
-            self.problems.append(f"<{tag} {name}> points outside the file: {value[:80]}")
-        if name.startswith("on"):
-            self.problems.append(f"<{tag} {name}> is code in an attribute")
-        if "url(" in value.lower():
-            self._css(value)
-
-    def _meta(self, given: Mapping[str, str | None]) -> None:
-        kind = (given.get("http-equiv") or "").lower()
-        if kind == "content-security-policy":
-            self.policy = given.get("content") or ""
-        elif kind == "refresh":
-            self.problems.append("<meta http-equiv=refresh> leads away from the page")
-
-    def _css(self, text: str) -> None:
-        for match in _CSS_URL.finditer(text):
-            target = (match[1] or match[2] or "").strip()
-            if not target.startswith(("#", "data:")):
-                self.problems.append(f"CSS points outside the file: {target[:80]}")
-
-
-def _scripts(page: _Page) -> Iterator[str]:
+def _scripts(page: Page) -> Iterator[str]:
     if len(page.scripts) != 1:
         yield f"{len(page.scripts)} scripts in the page, expected 1"
     for script in page.scripts:
@@ -208,7 +89,7 @@ def _scripts(page: _Page) -> Iterator[str]:
         yield "no content security policy that forbids connections"
 
 
-def _charts(page: _Page, report: Mapping[str, Any]) -> Iterator[str]:
+def _charts(page: Page, report: Mapping[str, Any]) -> Iterator[str]:
     names = report.get("charts", [])
     if list(page.charts) != names:
         yield f"{len(page.charts)} charts in the page, expected {len(names)}"
@@ -219,7 +100,7 @@ def _charts(page: _Page, report: Mapping[str, Any]) -> Iterator[str]:
             yield f"chart {name}: no spec"
 
 
-def _table(page: _Page, report: Mapping[str, Any]) -> Iterator[str]:
+def _table(page: Page, report: Mapping[str, Any]) -> Iterator[str]:
     shown = [row for row in page.rows if "budget" in row]
     if len(shown) != len(report["rows"]) or len(shown) != len(report["runs"]):
         yield f"{len(shown)} rows in the comparison table, expected {len(report['runs'])}"
