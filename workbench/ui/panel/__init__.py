@@ -8,5 +8,7 @@ startup   what an engine is started with (a restart each)
 knobs     what the next scheduler step uses
 load      what is played, and the promise that it is held against
 policies  one load under several policies
+forms     all of these together; driving: what they do; fitting: made to fit what goes on
+app       the panel itself
 planner   hardware that nobody has here: a widget of its own, with plan_form
 """

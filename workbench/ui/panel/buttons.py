@@ -10,7 +10,7 @@ RUN, STOP = marked("Run load"), marked("Stop load")
 
 
 class Buttons:
-    """All buttons. What each does is in :mod:`workbench.ui.panel.app`; its tooltip names the method behind it."""
+    """All buttons. What each does is in :mod:`workbench.ui.panel.driving`; its tooltip names the method behind it."""
 
     def __init__(self) -> None:
         self.start = Button("start", "Start engine", "start(): start vLLM with the fields above", "success")
