@@ -41,7 +41,7 @@ def engine():
     assert told[-1] == (one.startup_s, "ready")
     assert one.state == "ready"
     yield one
-    pid = one.child_pid
+    pid = one._simulator.pid
     one.stop()
     assert one.state == "stopped"
     assert not is_alive(pid)
@@ -157,7 +157,7 @@ def test_a_start_can_be_stopped_and_a_child_that_dies_ends_the_play():
     with pytest.raises(EngineStartError):
         one.start()
     timer.join()
-    assert one.child_pid is None
+    assert one._simulator.pid is None
     one.start()
     try:
         sink = Sink()

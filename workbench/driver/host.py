@@ -31,7 +31,7 @@ from workbench.driver.messages import (
     frame,
     rows_address,
 )
-from workbench.driver.play import Play, item_of
+from workbench.driver.play import Died, Play, item_of
 from workbench.errors import EngineError, WorkbenchError
 from workbench.trace import Sink
 from workbench.workload.request import Request, Workload
@@ -41,11 +41,8 @@ __all__ = ["DriverProcess", "Play"]
 _LEAD_S = 0.05  # between the order and the play's zero, so that the first arrival is not late
 _POLL_MS = 100
 _LOOK_S = 0.1  # between two looks at whether the engine lives
-_FATE_S = 1.0  # how much later than its clients the guard may learn of an engine's end
 _QUIET_S = 3.0  # after its engine died a play is left this long to end, then is cancelled and left as long again
 _CLOSE_S = 5.0
-
-Died = Callable[[], EngineError | None]
 
 
 class DriverProcess:
@@ -214,7 +211,7 @@ class DriverProcess:
                     case Failed() as report:
                         failed = failed or EngineError(f"driver: {report.error}")
                     case Done() as report if report.play == number:
-                        return dead or failed or _fate(play, died)
+                        return dead or failed or play.fate(died)
                     case Rows() as report if report.play == number:
                         play.take(report)
             elif child_ended:
@@ -245,11 +242,3 @@ class DriverProcess:
         return EngineError(
             f"driver: the client process {how}, expected it to live as long as the engine; start the engine again"
         )
-
-
-def _fate(play: Play, died: Died) -> EngineError | None:
-    """Whether the engine has died; requests that failed may have learned of it before the guard did."""
-    deadline = time.monotonic() + (_FATE_S if play.failed else 0.0)
-    while (error := died()) is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return error

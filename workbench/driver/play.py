@@ -13,7 +13,10 @@ from workbench.errors import EngineError, InputError, WorkbenchError
 from workbench.trace import Sink
 from workbench.workload.request import Request
 
+_FATE_S = 1.0  # how much later than its clients the guard may learn of an engine's end
+
 TextOf = Callable[[Request], str]
+Died = Callable[[], EngineError | None]  # whether the engine has ended, and why
 
 
 class Play:
@@ -119,6 +122,13 @@ class Play:
                 self._unreported.pop(row.request, None)
                 self.failed += row.status == "error"
             self._sink.rows("requests", [msgspec.to_builtins(row) for row in rows.requests])
+
+    def fate(self, died: Died) -> EngineError | None:
+        """Whether the engine has died; requests that failed may have learned of it before the guard did."""
+        deadline = time.monotonic() + (_FATE_S if self.failed else 0.0)
+        while (error := died()) is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return error
 
     def give_up(self, why: str) -> None:
         """Report the requests that the child can no longer report as unfinished; none is added from now on."""

@@ -7,14 +7,13 @@ import time
 from typing import Any
 
 from workbench.config import Envelope, Knobs
-from workbench.engine import command
+from workbench.engine.command import serve_command
 from workbench.engine.probe.compat import check_version
 from workbench.engine.probe.wire import KnobChange
 from workbench.engine.protocol import Label, Progress, State
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.models import ModelFiles
-from workbench.redact import redact
-from workbench.simulate.facts import compute_facts_of
+from workbench.simulate.facts import compute_facts_of, description_of
 from workbench.simulate.hardware_setup import Setup, set_up
 from workbench.simulate.host import Simulator
 from workbench.simulate.job import SimJob
@@ -91,11 +90,6 @@ class SimulatedEngine:
     def pid(self) -> int | None:
         """None: the memory of the process that simulates says nothing about the engine."""
         return None
-
-    @property
-    def child_pid(self) -> int | None:
-        """Process id of the simulator's child."""
-        return self._simulator.pid
 
     @property
     def keeps_cache(self) -> bool:
@@ -223,19 +217,13 @@ class SimulatedEngine:
     def describe(self) -> dict[str, Any]:
         """Facts for a run's metadata; None is what is not known."""
         play = self._play if self._play is not None and self._play.done else None
-        mine: dict[str, Any] = {
-            "label": self.label,
-            "engine_pid": None,
-            "serve_command": command.serve_command(self.config, self.model, self._knobs),
+        mine = {
+            "serve_command": serve_command(self.config, self.model, self._knobs),
             "startup_s": self.startup_s,
-            "config": self.config.model_dump(mode="json"),
             "model_origin": self.model.origin if self.model else None,
             "vllm": self._simulator.vllm,
-            "simulated": self.setup.describe() if self.setup else None,
-            "simulated_facts": play.facts if play else None,
-            "probe_faults": play.faults if play else None,
         }
-        return dict(redact(mine))
+        return description_of(self.config, self.setup, play, mine)
 
     def compute_facts(self) -> dict[str, Any]:
         """What :func:`workbench.compute.compute_facts` says of a live engine: sizes, and the peak of the datasheet."""

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from workbench.redact import redact
 from workbench.simulate.hardware_setup import Setup
+from workbench.simulate.play import SimulatedPlay
 from workbench.simulated_config import SimulatedConfig
+
+
+def description_of(
+    config: SimulatedConfig, setup: Setup | None, play: SimulatedPlay | None, more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An engine's part of a run's metadata, without secrets; None is what is not known.
+
+    Args:
+        config: of the engine.
+        setup: what was looked up at its start; none before that.
+        play: the last one, once it is over.
+        more: what the engine alone knows.
+    """
+    facts = {
+        "label": "simulated",
+        "engine_pid": None,
+        "config": config.model_dump(mode="json"),
+        "simulated": setup.describe() if setup else None,
+        "simulated_facts": play.facts if play else None,
+        "probe_faults": play.faults if play else None,
+        **more,
+    }
+    return dict(redact(facts))
 
 
 def compute_facts_of(config: SimulatedConfig, setup: Setup | None) -> dict[str, Any]:

@@ -8,25 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from workbench.config import EngineConfig
-from workbench.errors import EngineError, InputError
+from workbench.errors import EngineError
 from workbench.i18n import marked, translate
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.store.folder import default_root
-from workbench.tune.goal import OBJECTIVES
 from workbench.tune.question import Question
 from workbench.tune.search.tuning import Allowance
 from workbench.tune.trial import Asked
 from workbench.tune.tune import Now, Tune
-from workbench.ui.panel.controls import Control, Entry
-from workbench.ui.panel.fields import choice
 from workbench.ui.panel.parts import Button, Drawer, Pane, Part, Text, row, section
 from workbench.ui.tuner import drawn
-from workbench.workload.scenario import load_scenario, scenario_names
+from workbench.ui.tuner.fields import tuner_fields
+from workbench.workload.scenario import load_scenario
 
 START, STOP = marked("Start tuning"), marked("Stop and keep")
-_FIRST = ("tuning", "chats_and_documents")  # scenarios, the first that there is
-_ITSELF = marked("chosen by itself")
 _SAY_S = 0.5  # between two words of an engine that starts
 _STAGES = {
     "engine": marked("starting the engine"),
@@ -58,28 +54,7 @@ class TuneForm:
         self, bench: Workbench | None = None, start_up: Mapping[str, Any] | None = None, runs: Path | None = None
     ) -> None:
         self._bench, self._start_up, self._runs = bench, dict(start_up or {}), runs
-        names = scenario_names()
-        first = next((name for name in _FIRST if name in names), names[0] if names else None)
-        self.fields: dict[str, Control] = {
-            "scenario": choice("tune_scenario", "workload mix", "What every trial plays, with the same seed.",
-                               names or [None], first, text=lambda name: name or "none"),
-            "objective": choice("tune_objective", "objective", "What is made as large, or as small, as can be.",
-                                list(OBJECTIVES), "goodput", text=lambda name: OBJECTIVES[name].words),
-            "limits": Entry("tune_limits", "limits", "FIGURE=VALUE with commas between; every setting that breaks one "
-                            "is out. gap or ttft, p50, p90, p99 or max, in ms or s, and .CLASS for one class: "
-                            "gap_max_ms=300, ttft_p99_s.chat=1", None, _read_limits, placeholder="none"),
-            "budget": _values("budget", "budgets (tokens)", "Token budgets to try"),
-            "chunk": _values("chunk", "chunk caps (tokens)", "Chunk caps to try, 0 is off"),
-            "policy": _values("policy", "policies", "Policies to try"),
-            "max_running": _values("max_running", "running caps", "Most requests running at once, to try"),
-            "trials": Control("number", "tune_trials", "trials at most", "Settings to play.", 24, min=2, max=500),
-            "minutes": Control("number", "tune_minutes", "minutes at most", "Of the search, without the confirmation.",
-                               15.0, min=0.1, max=1e4),
-            "rounds": Control("number", "tune_rounds", "confirmation rounds", "Fresh plays of the pick and of the "
-                              "runner-up; 0 confirms nothing.", 3, min=0, max=50),
-            "simulate": Control("check", "tune_simulate", "simulate first", "Where this engine can be simulated, that "
-                                "says where to begin.", default=True),
-        }  # fmt: skip
+        self.fields = tuner_fields()
         self.button = Button("tune", START, "tune(question): search, then confirm the pick on fresh seeds", "primary")
         self._progress, self._wrong = Text("tune_now"), Text("tune_bad", "alert")
         self._map, self._trial, self._answer = Pane("tune_map"), Pane("tune_trial"), Pane("tune_answer")
@@ -244,34 +219,3 @@ class TuneForm:
             self.report.hidden = not tune.answer.candidates
         ended = "Stopped, and kept" if tune.stopped else "Ended"
         self._progress.text = f"{ended}: {took}" + (f" ({tune.why})" if tune.why and not tune.stopped else "")
-
-
-def _values(name: str, label: str, hint: str) -> Control:
-    said = translate("{hint}, with commas between; empty: {itself}.", hint=translate(hint), itself=translate(_ITSELF))
-    return Entry(f"tune_{name}", label, said, None, _read_values, placeholder=_ITSELF)
-
-
-def _read_values(text: str) -> Any:
-    """Numbers, or words; a number that makes no sense is left for the knobs to refuse by name."""
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    return tuple(int(word) if word.isdecimal() else word for word in words)
-
-
-def _read_limits(text: str) -> dict[str, Any]:
-    """Limits by figure; values that are no numbers are left for the goal to refuse by name.
-
-    Raises:
-        InputError: one has no value.
-    """
-    found: dict[str, Any] = {}
-    for one in (part.strip() for part in text.split(",")):
-        if not one:
-            continue
-        name, given, value = one.partition("=")
-        if not given:
-            raise InputError("limits", one, "FIGURE=VALUE, such as gap_p99_ms=200", "add its value")
-        try:
-            found[name.strip()] = float(value)
-        except ValueError:
-            found[name.strip()] = value.strip()
-    return found
