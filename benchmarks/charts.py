@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.parts.lab import Lab, Notebook, chromium
+from benchmarks.parts.chromium import chromium
+from benchmarks.parts.lab import Lab
+from benchmarks.parts.notebook import Notebook
 from benchmarks.parts.stats import answer, say
 from benchmarks.parts.turning import turn
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.parts.lab import PANEL as _PANEL
-from benchmarks.parts.lab import Lab, Notebook
+from benchmarks.parts.lab import Lab
+from benchmarks.parts.notebook import PANEL as _PANEL
+from benchmarks.parts.notebook import Notebook
 from benchmarks.parts.stats import say
 
 _CELL = "import json, time\nfrom workbench import Workbench\nwb = Workbench(model='smollm2')\npanel = wb.panel()\npanel"
@@ -49,7 +50,7 @@ def turn(browser: Any, lab: Lab, changes: int, reloads: int = 1) -> dict[str, An
     """Start an engine and a load, turn the budget so often, and reload the page in mid-run.
 
     Args:
-        browser: from :func:`benchmarks.parts.lab.chromium`.
+        browser: from :func:`benchmarks.parts.chromium.chromium`.
         lab: to open the notebook in.
         changes: of the knob.
         reloads: of the page.

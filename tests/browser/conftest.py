@@ -21,7 +21,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from benchmarks.parts.lab import Lab, Notebook, chromium, chromium_path
+from benchmarks.parts.chromium import chromium, chromium_path
+from benchmarks.parts.lab import Lab
+from benchmarks.parts.notebook import Notebook
 
 ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / ".artifacts" / "screenshots"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from benchmarks.parts.lab import PANEL, Notebook
+from benchmarks.parts.notebook import PANEL, Notebook
 
 SETUP = """
 import json, threading, time

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.parts.lab import chromium, chromium_path
+from benchmarks.parts.chromium import chromium, chromium_path
 from workbench.config import SLO
 from workbench.report.html import write_report
 from workbench.report.run import ReportRun

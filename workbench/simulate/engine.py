@@ -16,7 +16,6 @@ from workbench.models import ModelFiles
 from workbench.simulate.facts import compute_facts_of, description_of
 from workbench.simulate.hardware_setup import Setup, set_up
 from workbench.simulate.host import Simulator
-from workbench.simulate.job import SimJob
 from workbench.simulate.made_up_files import made_up_files
 from workbench.simulate.memory import Memory
 from workbench.simulate.play import SimulatedPlay, ask_of
@@ -177,14 +176,20 @@ class SimulatedEngine:
             EngineError: the engine does not run, or a play is going on.
         """
         with self._lock:
-            self._ready("play: got a workload")
+            setup = self._ready("play: got a workload")
             if self._play is not None and not self._play.done:
                 raise EngineError(
                     "play: got a second workload, expected one at a time; wait for the first or cancel it"
                 )
-            pace = self.config.pace
-            job = self.job_of(workload, hold_s if pace is None else 0.0)
-            tokens = self.config.enable_prefix_caching
+            pace, tokens = self.config.pace, self.config.enable_prefix_caching
+            job = setup.job(
+                number=self._simulator.number(),
+                requests=[ask_of(request, tokens=tokens) for request in workload.requests],
+                knobs=self._change(),
+                concurrency=dict(workload.concurrency),
+                hold_s=hold_s if pace is None else 0.0,
+                seed=workload.seed,
+            )
             play = SimulatedPlay(
                 job.number, job.requests, self._simulator, sink, tokens=tokens, hold_s=hold_s, pace=pace
             )
@@ -193,22 +198,6 @@ class SimulatedEngine:
                 play.keep_pace()
             self._play = play
             return play
-
-    def job_of(self, workload: Workload, hold_s: float | None = None) -> SimJob:
-        """What :meth:`play` orders of the child: the workload on this engine, under the knobs in force.
-
-        Raises:
-            EngineError: the engine does not run.
-        """
-        tokens = self.config.enable_prefix_caching
-        return self._ready("job: got a workload").job(
-            number=self._simulator.number(),
-            requests=[ask_of(request, tokens=tokens) for request in workload.requests],
-            knobs=self._change(),
-            concurrency=dict(workload.concurrency),
-            hold_s=hold_s,
-            seed=workload.seed,
-        )
 
     def death(self) -> EngineDiedError | None:
         """The error to raise if the child has ended, else none."""
