@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench.handover import REPORT
 from workbench.store import prepare_root
 from workbench.store.folder import disk_error
 from workbench.sweep import Played
 
 SCENARIO = "chat_and_long"
-SUMMARY, REPORT, RUNS = "summary.json", "report.html", "runs"
+SUMMARY, RUNS = "summary.json", "runs"
 
 
 def prepare(folder: Path) -> Path:

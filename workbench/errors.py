@@ -51,6 +51,12 @@ class InputError(WorkbenchError):
         super().__init__(" ".join(f"{what}: got {shown!r}, expected {expected}; {fix}".split()))
 
 
+def in_words(error: BaseException) -> str:
+    """One line: our errors say what, value, expected and way out themselves; others get their type before them."""
+    said = " ".join(str(error).split())
+    return said if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {said}"
+
+
 def _words(value: object) -> str:
     """A value as it is shown: short, and without secrets that cutting it would make hard to tell."""
     try:

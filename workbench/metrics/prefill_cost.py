@@ -13,12 +13,10 @@ import numpy as np
 from workbench.architecture import pairs
 from workbench.metrics.gaps import Floats
 from workbench.metrics.step_table import StepTable
+from workbench.robust import ROUNDS, huber_weights
 from workbench.trace import Trace
 
 _STEPS = 4  # fewer prefill steps say nothing of how time goes with tokens
-_ROUNDS = 20  # of the reweighting; it settles in a few
-_HUBER = 1.345  # residuals beyond so many standard deviations count less; 95 % efficient on normal errors (Huber 1981)
-_NORMAL = 1.4826  # from the median absolute deviation to the standard deviation of a normal distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +107,11 @@ def _fit(design: Floats, seconds: Floats) -> Floats:
     scale = relative.max(axis=0)
     scale[scale == 0] = 1
     relative = relative / scale
-    weight = np.ones(len(seconds))
-    for _ in range(_ROUNDS):
+    weight: Floats | None = np.ones(len(seconds))
+    for _ in range(ROUNDS):
         root = np.sqrt(weight)
         found, _ = nnls(relative * root[:, None], root)
-        residual = relative @ found - 1
-        spread = _NORMAL * float(np.median(np.abs(residual)))
-        if spread < 1e-9:  # the model is exact
+        weight = huber_weights(relative @ found - 1)
+        if weight is None:
             break
-        weight = np.minimum(1, _HUBER * spread / np.maximum(np.abs(residual), 1e-12))
     return np.asarray(found / scale)

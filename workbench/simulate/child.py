@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from workbench.errors import WorkbenchError
+from workbench.errors import in_words
 from workbench.simulate.job import (
     Cancel,
     Ended,
@@ -91,7 +91,7 @@ class Child:
             loop = JobLoop(job, self._folder)
             self._run(loop, job)
         except Exception as failure:  # noqa: BLE001  the workbench must hear of it: nobody sees this process
-            error = _said(failure)
+            error = in_words(failure)
             if loop is not None:
                 loop.give_up(error)
         if loop is None:
@@ -134,11 +134,6 @@ class Child:
         self.send(Rows(job.number, loop.now, loop.ended, loop.recorder.emitted, tables))
 
 
-def _said(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {text}"
-
-
 def main() -> None:
     """Entry point of the child."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the kernel, which closes our stdin when it means us
@@ -156,7 +151,7 @@ def main() -> None:
         # vLLM looks at the model's class in a process of its own, once for each user: 20 s that no job should wait for.
         make_scheduler(ProbeScheduler, Path(sys.argv[1]) / "first")
     except Exception as error:  # noqa: BLE001  as above
-        child.send(Failed(_said(error)))
+        child.send(Failed(in_words(error)))
         return
     gc.collect()
     gc.freeze()  # vLLM's 670,000 objects stay for ever: to walk them takes 0.4 s, which no play should wait for

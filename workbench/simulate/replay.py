@@ -13,6 +13,7 @@ from workbench.errors import InputError, WorkbenchError
 from workbench.frozen import parse
 from workbench.simulate.hardware_setup import Setup
 from workbench.simulate.job import Ask, SimJob
+from workbench.simulate.rows import KNOBS, SWITCHES
 from workbench.simulate.steptime import StepTime
 from workbench.simulated_config import SimulatedConfig
 from workbench.trace import Trace
@@ -22,8 +23,6 @@ from workbench.workload.scenario import Scenario
 
 Prompts = Mapping[str, Sequence[int]]
 
-_KNOBS = ("budget", "chunk", "max_running", "policy", "prefill_every", "target_gap_ms", "aging_s", "watermark")
-_SWITCHES = ("reserve_full", "prefix_cache")
 _FIX = "choose a run that was played to its end on an engine of ours"
 
 
@@ -152,6 +151,6 @@ def _knobs(trace: Trace) -> tuple[KnobChange, list[tuple[float, KnobChange]]]:
         raise InputError(f"run {trace.meta.get('id')}", "no knobs", "a record of the knobs in force", _FIX)
     made = []
     for row in rows:
-        given = {name: row[name] for name in (*_KNOBS, *_SWITCHES) if row[name] is not None}
+        given = {name: row[name] for name in (*KNOBS, *SWITCHES) if row[name] is not None}
         made.append((row["sent_s"] or 0.0, KnobChange(revision=row["revision"], **given)))
     return made[0][1], made[1:]

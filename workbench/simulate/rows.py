@@ -12,8 +12,8 @@ from workbench.engine.probe import wire
 from workbench.simulate.job import Activation, Ask
 from workbench.trace import TABLES
 
-_KNOBS = ("budget", "chunk", "max_running", "policy", "prefill_every", "target_gap_ms", "aging_s", "watermark")
-_SWITCHES = ("reserve_full", "prefix_cache")
+KNOBS = ("budget", "chunk", "max_running", "policy", "prefill_every", "target_gap_ms", "aging_s", "watermark")
+SWITCHES = ("reserve_full", "prefix_cache")
 
 
 class Recorder:
@@ -64,7 +64,7 @@ class Recorder:
 
     def knobs(self, change: wire.KnobChange, sent_s: float, *, in_force: bool = False) -> None:
         """Note knobs that were set; ``in_force`` is what the play begins with, which no step need confirm."""
-        row = {name: getattr(change, name) for name in (*_KNOBS, *_SWITCHES)}
+        row = {name: getattr(change, name) for name in (*KNOBS, *SWITCHES)}
         row |= {"revision": change.revision, "sent_s": sent_s}
         if in_force:
             self._quiet.add(change.revision)

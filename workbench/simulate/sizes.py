@@ -5,19 +5,18 @@ from __future__ import annotations
 from math import ceil
 
 from workbench.architecture import Architecture
+from workbench.simulate.steptime.counted import ACTIVATION_BYTES, REPLICATED
 
-_ACTIVATION_BYTES = 2
 # What allocators and kernels' workspaces add to the tensors that are alive together: SmolLM2 on the CPU backend took
 # 16.9 kB a token (measured) where its tensors count 12.7 kB.
 _SLACK = 1.33
-_REPLICATED = ("router", "q_a", "kv_a")  # tensor parallel does not cut these
 
 
 def weights_of(a: Architecture, tp: int, pp: int) -> float:
     """Weights on one GPU of the fullest stage."""
     head = a.vocab * a.hidden / tp
     vectors = a.layers * (2 * a.hidden + a.q_rank + a.kv_rank)
-    body = sum(m.weights * m.count / (1 if m.name in _REPLICATED else tp) for m in a.matrices if m.name != "lm_head")
+    body = sum(m.weights * m.count / (1 if m.name in REPLICATED else tp) for m in a.matrices if m.name != "lm_head")
     share = ceil(a.layers / pp) / a.layers
     ends = head if a.tied or pp > 1 else 2 * head
     return (body + vectors) * share + ends
@@ -41,4 +40,4 @@ def activation_bytes(a: Architecture, tp: int) -> float:
     attention = ((a.heads + 2 * max(a.kv_heads, 1)) * a.head_dim + a.heads * a.value_dim) / tp
     experts = a.experts_per_token * (max(2 * a.expert_intermediate / tp, a.hidden) + a.expert_intermediate / tp)
     experts += 3 * a.shared_intermediate / tp
-    return (3 * a.hidden + max(dense, attention, experts if a.moe_layers else 0.0)) * _ACTIVATION_BYTES * _SLACK
+    return (3 * a.hidden + max(dense, attention, experts if a.moe_layers else 0.0)) * ACTIVATION_BYTES * _SLACK

@@ -21,7 +21,7 @@ _LIMIT = re.compile(r"(?P<kind>gap|ttft)_(?P<part>p50|p90|p99|max)_(?P<unit>ms|s
 _UNITS = {"gap": "ms", "ttft": "s"}
 _PARTS = ("p50", "p90", "p99", "max")  # each at least the one before
 _NAMES = "gap_p50_ms, gap_p90_ms, gap_p99_ms, gap_max_ms, ttft_p50_s, ttft_p90_s, ttft_p99_s, ttft_max_s"
-_FAR = 1e6  # in place of an excess that has no bound
+FAR = 1e6  # in place of an excess that has no bound, and of infinity, which samplers cannot rank
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Goal:
         objectives = tuple(figures.get(aim.figure, _nothing(aim)) for aim in self.aims)
         excess = {limit.name: figures.get(limit.name, 0.0) / limit.value - 1 for limit in self.parsed}
         excess[FAILED] = figures["failed"]
-        return figures, objectives, {name: min(over, _FAR) for name, over in excess.items()}
+        return figures, objectives, {name: min(over, FAR) for name, over in excess.items()}
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""

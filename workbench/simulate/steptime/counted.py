@@ -12,6 +12,8 @@ from workbench.simulate.steptime.base import StepShape
 # Sampling, gathering of rows for the logits, handing the step to the workers: what neither the tables nor the products
 # have in them. Assumed, not measured: a calibration replaces it.
 STEP_S = 1e-3
+ACTIVATION_BYTES = 2  # of a number that is not a weight
+REPLICATED = ("router", "q_a", "kv_a")  # matrices that tensor parallel does not cut: small, every GPU has all of them
 
 
 class Counted:

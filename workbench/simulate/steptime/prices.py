@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from workbench.robust import ROUNDS, huber_weights
 from workbench.simulate.steptime.base import StepShape
 
 Floats = NDArray[np.float64]
@@ -24,10 +25,7 @@ _USED = {
 }
 QUANTILES = (0.005, *(place / 20 for place in range(1, 20)), 0.995)
 _ROOM = 1.25  # a step this much beyond all that were seen still counts as seen
-_ROUNDS = 20  # of the reweighting; it settles in a few
-_HUBER = 1.345  # residuals beyond so many standard deviations count less (Huber 1981: 95 % efficient on normal errors)
 _TRUST = 4.0  # a foretold time further off than that says nothing of how precise the step was
-_NORMAL = 1.4826  # from the median absolute deviation to the standard deviation of a normal distribution
 
 
 def features(step: StepShape) -> tuple[float, ...]:
@@ -126,16 +124,15 @@ def prices_of(kind: str, design: Floats, seconds: Floats) -> Floats:
     scale = np.where(used, design, 0.0).max(axis=0)
     scale[scale == 0] = 1
     scaled = np.where(used, design, 0.0) / scale
-    base, weight = seconds, np.ones(len(seconds))
+    base = seconds
+    weight: Floats | None = np.ones(len(seconds))
     found = np.zeros(len(FEATURES))
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         root = np.sqrt(weight) / base
         found, _ = nnls(scaled * root[:, None], seconds * root)
         foretold = scaled @ found
         base = np.clip(foretold, seconds / _TRUST, seconds * _TRUST)
-        residual = (seconds - foretold) / base
-        spread = _NORMAL * float(np.median(np.abs(residual)))
-        if spread < 1e-9:  # the model is exact
+        weight = huber_weights((seconds - foretold) / base)
+        if weight is None:
             break
-        weight = np.minimum(1, _HUBER * spread / np.maximum(np.abs(residual), 1e-12))
     return np.asarray(found / scale)

@@ -10,7 +10,7 @@ from workbench.architecture import Architecture, Matrix, pairs
 from workbench.simulate.presets import Device, spread
 from workbench.simulate.steptime import kernels
 from workbench.simulate.steptime.base import Band, Chunk, StepShape
-from workbench.simulate.steptime.counted import STEP_S, Counted
+from workbench.simulate.steptime.counted import ACTIVATION_BYTES, REPLICATED, STEP_S, Counted
 
 # MLA's norms, rotations and products with the compressed cache: what its whole module takes beyond the parts counted
 # here, for one token in one layer (aiconfigurator-core 0.12, DeepSeek-V3 on H200).
@@ -18,9 +18,7 @@ _LATENT_S = 35e-6
 # How far whole steps are off the measured kernels on the GPUs whose efficiencies were fitted to these: 90 % of the
 # steps that were compared are nearer (tests/simulate/test_tables.py). Experts vary more with their sizes.
 _OFF, _OFF_EXPERTS = 0.10, 0.25
-_ACTIVATION_BYTES = 2
 _BY_INPUT = ("o", "down", "shared_down", "expert_down")  # cut along their input, the others along their output
-_WHOLE = ("router", "q_a", "kv_a")  # small: every GPU has all of it
 _MEMOS = 1 << 16  # token counts remembered; each is a few hundred bytes
 
 
@@ -49,7 +47,7 @@ class Roofline(Counted):
         self._kv_token = width * kv_bytes  # of one layer, on one GPU
         self._whole = a.layers - a.windowed_layers
         # Of one prompt token: query and output of each head, written and read once; keys and values are written.
-        self._query_io = self._heads * (a.head_dim + a.value_dim) * _ACTIVATION_BYTES
+        self._query_io = self._heads * (a.head_dim + a.value_dim) * ACTIVATION_BYTES
         self._pair_flops = 2.0 * (a.head_dim + a.value_dim)
         decode_width = 2 * a.kv_rank + a.rope_dim if latent else a.head_dim + a.value_dim
         self._decode_flops = 2.0 * self._heads * decode_width
@@ -102,12 +100,12 @@ class Roofline(Counted):
             return 0.0
         a, device = self.architecture, self.device
         total = sum(product.seconds(device, tokens, self.weight_bytes) for product in self._products)
-        wide = a.hidden * _ACTIVATION_BYTES
+        wide = a.hidden * ACTIVATION_BYTES
         inner = (a.layers - a.moe_layers) * a.intermediate
         inner += a.moe_layers * (a.experts_per_token * a.expert_intermediate + a.shared_intermediate)
         # Norm with residual: reads and writes both, twice a layer. Gate: reads two, writes one.
         total += 2 * a.layers * kernels.moved_s(device, 4 * wide * tokens)
-        total += a.layers * kernels.moved_s(device, 3 * inner / a.layers / self.tp * _ACTIVATION_BYTES * tokens)
+        total += a.layers * kernels.moved_s(device, 3 * inner / a.layers / self.tp * ACTIVATION_BYTES * tokens)
         total += kernels.moved_s(device, 2 * wide * tokens)
         total += (2 * a.layers + 1) * kernels.all_reduce_s(device, wide * tokens, self.tp)
         if self.pp > 1:
@@ -119,7 +117,7 @@ class Roofline(Counted):
         if not rows:
             return 0.0
         head = kernels.product_s(self.device, rows, a.hidden, -(-a.vocab // self.tp), max(self.weight_bytes, 2))
-        return head + kernels.all_reduce_s(self.device, rows * a.vocab / self.tp * _ACTIVATION_BYTES, self.tp)
+        return head + kernels.all_reduce_s(self.device, rows * a.vocab / self.tp * ACTIVATION_BYTES, self.tp)
 
     def attention_s(self, step: StepShape) -> float:
         """Attention of all layers, in one call a layer: prompts one by one, decodes together."""
@@ -204,7 +202,7 @@ class _Product:
             outputs += (tp - a.kv_heads) * (a.head_dim + a.value_dim)
         if matrix.name in _BY_INPUT:
             inputs = -(-inputs // tp)
-        elif matrix.name not in _WHOLE:
+        elif matrix.name not in REPLICATED:
             outputs = -(-outputs // tp)
         if matrix.used == matrix.count:
             return cls(matrix.count, inputs, outputs)

@@ -11,7 +11,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InputError
-from workbench.tune.goal import FAILED, Goal
+from workbench.tune.goal import FAILED, FAR, Goal
 from workbench.tune.trial import Result
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 SAMPLERS = ("tpe", "gp", "random")
 _CONSTRAINTS = "constraints"  # the user attribute of a trial that has them
-_FAR = 1e6  # in place of infinity, which samplers cannot rank
 _TIE = 0.25  # of a request
 _FIRST_RANDOM = 6  # trials before a sampler has something to go by; those that a simulation suggested count
 
@@ -52,7 +51,7 @@ def sampler_of(name: str, seed: int) -> optuna.samplers.BaseSampler:
 
 
 def _constraints_of(trial: Any) -> list[float]:
-    return list(trial.user_attrs.get(_CONSTRAINTS, (_FAR,)))
+    return list(trial.user_attrs.get(_CONSTRAINTS, (FAR,)))
 
 
 def tell_of(study: optuna.Study, trial: optuna.Trial, result: Result | None, goal: Goal) -> None:
@@ -75,7 +74,7 @@ def tell_of(study: optuna.Study, trial: optuna.Trial, result: Result | None, goa
 
 def _constraints(result: Result, goal: Goal) -> list[float]:
     """In the goal's order, whatever a trial that was stopped has measured of them."""
-    return [min(result.excess.get(name, 0.0), _FAR) for name in (*goal.limits, FAILED)]
+    return [min(result.excess.get(name, 0.0), FAR) for name in (*goal.limits, FAILED)]
 
 
 def _values(result: Result, goal: Goal) -> list[float]:
@@ -84,5 +83,5 @@ def _values(result: Result, goal: Goal) -> list[float]:
     for aim, value in zip(goal.aims, result.objectives, strict=True):
         if aim.name == "goodput" and result.state == "complete":
             value += _TIE * result.figures.get("slack", 0.0) / max(result.figures.get("duration_s", 1.0), 1e-9)
-        values.append(value if math.isfinite(value) else math.copysign(_FAR, value))
+        values.append(value if math.isfinite(value) else math.copysign(FAR, value))
     return values

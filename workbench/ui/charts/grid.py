@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
+import pandas as pd
+
+STRONG = 0.55  # opacity of the most: text in ink reads on it
+_INSET = 0.02  # of a cell
 
 
 def cell_axis(kind: Any, field: str, title: str, labels: Sequence[str]) -> Any:
@@ -24,6 +28,33 @@ def cell_axis(kind: Any, field: str, title: str, labels: Sequence[str]) -> Any:
 def cell_words(base: alt.Chart, field: str, dy: int, colour: str, **font: Any) -> alt.Chart:
     """Words of a cell, ``dy`` px below its middle."""
     return base.mark_text(color=colour, dy=dy, aria=False, **font).encode(text=f"{field}:N")
+
+
+def cell_frame(place: tuple[int, int], x: Any, y: Any, colour: str) -> alt.Chart:
+    """A frame around a cell, a little inside, so that an edge beside it is seen.
+
+    Args:
+        place: of the cell, counted from the left and from below.
+        x: channel of the columns.
+        y: channel of the rows.
+        colour: of the frame.
+    """
+    left, low = place
+    mark = {"x": left + _INSET, "x2": left + 1 - _INSET, "y": low + _INSET, "y2": low + 1 - _INSET}
+    return (
+        alt.Chart(pd.DataFrame([mark]))
+        .mark_rect(filled=False, stroke=colour, strokeWidth=2, aria=False)
+        .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
+    )
+
+
+def cell_border(edges: Sequence[Mapping[str, float]], x: Any, y: Any, colour: str) -> alt.Chart:
+    """A dashed line along edges, see :func:`cell_edges`."""
+    return (
+        alt.Chart(pd.DataFrame(list(edges)))
+        .mark_rule(color=colour, strokeWidth=2.5, strokeDash=[6, 3], aria=False)
+        .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
+    )
 
 
 def cell_edges(feasible: Mapping[tuple[int, int], bool]) -> list[dict[str, int]]:

@@ -9,12 +9,11 @@ import pandas as pd
 
 from workbench.planning.plan import Plan
 from workbench.planning.rows import Row
-from workbench.ui.charts.grid import cell_axis, cell_edges, cell_words
+from workbench.ui.charts.grid import STRONG, cell_axis, cell_border, cell_edges, cell_frame, cell_words
 from workbench.ui.charts.theme import Look, finish, message_chart
 
 CONTOUR, POLICIES = "Capacity by budget and chunk cap", "Capacity by policy"
-_FAINT, _STRONG = 0.06, 0.55  # opacity of the least and the most: text in ink reads on both
-_INSET = 0.02  # of a cell
+_FAINT = 0.06  # opacity of the least
 _TABLE = {
     "budget": "budget",
     "chunk": "chunk",
@@ -73,7 +72,7 @@ def plan_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerCha
     y, middle_y = (cell_axis(alt.Y, name, "chunk cap, tokens", up) for name in ("y", "my"))
     opacity = alt.Opacity(
         "rate:Q",
-        scale=alt.Scale(domain=[0, float(frame["rate"].max()) or 1.0], range=[_FAINT, _STRONG]),
+        scale=alt.Scale(domain=[0, float(frame["rate"].max()) or 1.0], range=[_FAINT, STRONG]),
         legend=None,
     )
     tips = [alt.Tooltip(f"{name}:N") for name in ("setting", "requests/s", "band", "limited by")]
@@ -88,21 +87,10 @@ def plan_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerCha
     ]
     best = plan.best_cell
     if best is not None:
-        mark = frame[(frame["budget"] == best.budget) & (frame["chunk"] == best.chunk)].copy()
-        mark[["x", "y"]] += _INSET  # so that an edge beside it is seen
-        mark[["x2", "y2"]] -= _INSET
-        layers.append(
-            alt.Chart(mark)
-            .mark_rect(filled=False, stroke=colours.ink, strokeWidth=2, aria=False)
-            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
-        )
+        layers.append(cell_frame((budgets.index(best.budget), chunks.index(best.chunk)), x, y, colours.ink))
     edges = cell_edges({(cell["x"], cell["y"]): bool(cell["feasible"]) for cell in cells})
     if edges:
-        layers.append(
-            alt.Chart(pd.DataFrame(edges))
-            .mark_rule(color=colours.alert, strokeWidth=2.5, strokeDash=[6, 3], aria=False)
-            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
-        )
+        layers.append(cell_border(edges, x, y, colours.alert))
     return finish(
         alt.layer(*layers),
         look,

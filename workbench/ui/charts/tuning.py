@@ -14,16 +14,15 @@ from workbench.tune.answer.candidates import Candidate
 from workbench.tune.goal import FAILED
 from workbench.tune.space import Space
 from workbench.tune.trial import Result
-from workbench.ui.charts.grid import cell_axis, cell_words, sampled_edges
+from workbench.ui.charts.grid import STRONG, cell_axis, cell_border, cell_frame, cell_words, sampled_edges
 from workbench.ui.charts.theme import Look, finish, message_chart
 
 CONTOUR = "What each budget and chunk cap reached"
 WITHIN, OUTSIDE, STOPPED = "within the limits", "breaks a limit", "stopped, others are better"
 KINDS = {WITHIN: "circle", OUTSIDE: "cross", STOPPED: "triangle-down"}  # shapes: colour never says it alone
-_FAINT, _STRONG = 0.08, 0.55  # opacity of the least and the most: text in ink reads on both
+_FAINT = 0.08  # opacity of the least
 _OUT = 0.1  # opacity of what is not within the limits
 _ROW_PX = 52
-_INSET = 0.02  # of a cell
 _DOTS = (0.12, 0.88)  # of a cell's width that the marks of its trials take
 
 
@@ -83,21 +82,11 @@ def slo_chart(answer: Answer, space: Space | None = None, look: Look | None = No
     layers.append(cell_words(words, "nearest", 5, colours.ink, fontSize=10))
     layers.append(_marks(cells, places, x, y, look))
     if best is not None and (key := _key(best)) in places:
-        at_x, at_y = places[key]
-        mark = {"x": at_x + _INSET, "x2": at_x + 1 - _INSET, "y": at_y + _INSET, "y2": at_y + 1 - _INSET}
-        layers.append(
-            alt.Chart(pd.DataFrame([mark]))
-            .mark_rect(filled=False, stroke=colours.ink, strokeWidth=2, aria=False)
-            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
-        )
+        layers.append(cell_frame(places[key], x, y, colours.ink))
     known = {places[key]: one.feasible for key, one in shown.items() if one.feasible or one.broken}
     edges = sampled_edges(known)
     if edges:
-        layers.append(
-            alt.Chart(pd.DataFrame(edges))
-            .mark_rule(color=colours.alert, strokeWidth=2.5, strokeDash=[6, 3], aria=False)
-            .encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
-        )
+        layers.append(cell_border(edges, x, y, colours.alert))
     elsewhere = len(answer.candidates) - sum(map(len, cells.values()))
     return finish(
         alt.layer(*layers),
@@ -163,10 +152,10 @@ def _shade(reached: float | None, answer: Answer) -> float:
     values = [one.objectives[0] for one in answer.ranking if math.isfinite(one.objectives[0])]
     low, high = min(values, default=0.0), max(values, default=0.0)
     if reached is None or not math.isfinite(reached) or high <= low:
-        return _STRONG
+        return STRONG
     share = (reached - low) / (high - low)
     share = share if answer.goal.aims[0].direction == "maximize" else 1 - share
-    return _FAINT + (_STRONG - _FAINT) * share
+    return _FAINT + (STRONG - _FAINT) * share
 
 
 def near_words(name: str, over: float) -> str:

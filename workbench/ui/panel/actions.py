@@ -8,16 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from workbench.errors import WorkbenchError
 from workbench.i18n import speaking, spoken
 
 Told = Callable[[BaseException], None]
-
-
-def in_words(error: BaseException) -> str:
-    """One line: our errors say what, value, expected and way out themselves; others get their type before them."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {text}"
 
 
 class Actions:

@@ -7,8 +7,8 @@ import time
 from collections import deque
 from html import escape
 
+from workbench.errors import in_words
 from workbench.i18n import counted, marked, translate
-from workbench.ui.panel.actions import in_words
 from workbench.ui.panel.parts import Button, Drawer, Pane, Text, row
 
 _ERRORS = 50  # kept

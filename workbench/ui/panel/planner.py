@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
+from workbench.errors import in_words
 from workbench.i18n import speaking
-from workbench.ui.panel.actions import Actions, in_words
+from workbench.ui.panel.actions import Actions
 from workbench.ui.panel.form import Form
 from workbench.ui.panel.plan_form import PlanForm
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.errors import InputError
+from workbench.errors import InputError, in_words
 from workbench.i18n import marked, speaking
 from workbench.session import Workbench
-from workbench.ui.panel.actions import Actions, in_words
+from workbench.ui.panel.actions import Actions
 from workbench.ui.panel.form import Form
 from workbench.ui.tuner.form import TuneForm
 
