@@ -107,11 +107,12 @@ def _fit(design: Floats, seconds: Floats) -> Floats:
     scale = relative.max(axis=0)
     scale[scale == 0] = 1
     relative = relative / scale
-    weight: Floats | None = np.ones(len(seconds))
+    weight = np.ones(len(seconds))
     for _ in range(ROUNDS):
         root = np.sqrt(weight)
         found, _ = nnls(relative * root[:, None], root)
-        weight = huber_weights(relative @ found - 1)
-        if weight is None:
+        reweighted = huber_weights(relative @ found - 1)
+        if reweighted is None:
             break
+        weight = reweighted
     return np.asarray(found / scale)

@@ -124,15 +124,15 @@ def prices_of(kind: str, design: Floats, seconds: Floats) -> Floats:
     scale = np.where(used, design, 0.0).max(axis=0)
     scale[scale == 0] = 1
     scaled = np.where(used, design, 0.0) / scale
-    base = seconds
-    weight: Floats | None = np.ones(len(seconds))
+    base, weight = seconds, np.ones(len(seconds))
     found = np.zeros(len(FEATURES))
     for _ in range(ROUNDS):
         root = np.sqrt(weight) / base
         found, _ = nnls(scaled * root[:, None], seconds * root)
         foretold = scaled @ found
         base = np.clip(foretold, seconds / _TRUST, seconds * _TRUST)
-        weight = huber_weights((seconds - foretold) / base)
-        if weight is None:
+        reweighted = huber_weights((seconds - foretold) / base)
+        if reweighted is None:
             break
+        weight = reweighted
     return np.asarray(found / scale)
