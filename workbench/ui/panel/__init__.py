@@ -10,5 +10,5 @@ load      what is played, and the promise that it is held against
 policies  one load under several policies
 forms     all of these together; driving: what they do; fitting: made to fit what goes on
 app       the panel itself
-planner   hardware that nobody has here: a widget of its own, with plan_form
+planner   hardware that nobody has here: a widget of its own, with plan_form (form_box: in a page)
 """
