@@ -120,13 +120,30 @@ def follow(progress: Progress, setting: Setting | None, run: Run) -> None:
     progress.update(task, completed=run.progress[0], note="recorded")
 
 
+def plain_table(title: str, *, pad_edge: bool = False, **how: Any) -> Table:
+    """An empty table as the command line has them: a title to the left, a rule below the headings, no frame.
+
+    Args:
+        title: above it.
+        pad_edge: a space on either side.
+        **how: more of Rich's arguments.
+    """
+    return Table(
+        title=title,
+        title_justify="left",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=pad_edge,
+        **how,
+    )
+
+
 def settings_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
     """The comparison table of a sweep: the report's columns and digits, in 80 columns of text."""
     from workbench.report.table import COLUMNS  # here: whoever has rows has imported it
 
-    table = Table(
-        title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
-    )
+    table = plain_table(title)
     figures = [column for column in COLUMNS if column.key in _SHORT]
     knobs = [column for column in COLUMNS if column.key in ("budget", "chunk", "policy")]
     knobs.sort(key=lambda column: ("budget", "chunk", "policy").index(column.key))
@@ -149,15 +166,7 @@ def classes_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
     """
     rows = [{**row, _FLOOR: _floor(row)} for row in rows]
     shown = {column: of for column, of in _CLASS_COLUMNS.items() if _tells(rows, column)}
-    table = Table(
-        title=title,
-        title_justify="left",
-        header_style="bold",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
+    table = plain_table(title, collapse_padding=True)
     table.add_column("\npolicy")  # the only one that wraps where there is no room
     table.add_column("\nclass", no_wrap=True)
     for heading, _ in shown.values():

@@ -122,7 +122,7 @@ def _topology(root, cores, node=lambda _cpu: 0):
 
 
 def test_threads_are_the_physical_cores_less_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(peak, "_CPUS", tmp_path)
+    monkeypatch.setattr(peak, "CPUS", tmp_path)
     monkeypatch.setattr(peak.os, "uname", lambda: type("U", (), {"machine": "x86_64"}))
     _topology(tmp_path, [0, 1, 2, 3, 0, 1, 2, 3])  # 4 cores, 2 threads each
     assert peak.engine_threads({}, range(8)) == 3
@@ -137,7 +137,7 @@ def test_threads_are_the_physical_cores_less_one(tmp_path, monkeypatch):
 
 
 def test_a_worker_stays_on_one_numa_node(tmp_path, monkeypatch):
-    monkeypatch.setattr(peak, "_CPUS", tmp_path)
+    monkeypatch.setattr(peak, "CPUS", tmp_path)
     monkeypatch.setattr(peak.os, "uname", lambda: type("U", (), {"machine": "x86_64"}))
     _topology(tmp_path, range(8), node=lambda cpu: cpu // 4)
     assert peak.engine_threads({}, range(8)) == 3

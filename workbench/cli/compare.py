@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import pandas as pd
 import typer
-from rich import box
 from rich.table import Table
 
 from workbench import console
@@ -126,7 +125,7 @@ def measures_table(table: pd.DataFrame, title: str) -> Table:
         table: as :attr:`workbench.tune.compare.Comparison.table` has it.
         title: above it; must say where the figures come from.
     """
-    shown = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
+    shown = console.plain_table(title, pad_edge=True)
     shown.add_column("measure", no_wrap=True)
     for heading in ("A", "B", "A / B", "interval", "level"):
         shown.add_column(heading, justify="right", no_wrap=True)

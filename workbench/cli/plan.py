@@ -6,7 +6,6 @@ import json
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 
 from workbench import console
@@ -115,15 +114,7 @@ def plan_table(rows: list[Row], title: str, price: float | None = None, need: fl
         price: of one GPU for an hour.
         need: requests/s that must be served.
     """
-    table = Table(
-        title=title,
-        title_justify="left",
-        header_style="bold",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
+    table = console.plain_table(title, collapse_padding=True)
     several = len({row.policy for row in rows}) > 1
     table.add_column("budget / chunk" + (" / policy" if several else ""), no_wrap=True)
     headings = ["requests/s", "out tok/s", "MFU", "KV"]

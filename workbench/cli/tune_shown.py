@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from rich import box
 from rich.table import Table
 
 from workbench import console
@@ -81,9 +80,7 @@ def trials_table(results: Sequence[Result], goal: Goal, title: str) -> Table:
         goal: of the study; its objectives and limits are the columns.
         title: above it; must say where the figures come from.
     """
-    table = Table(
-        title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
-    )
+    table = console.plain_table(title)
     table.add_column("trial", justify="right")
     table.add_column("setting", overflow="fold")
     for aim in goal.aims:

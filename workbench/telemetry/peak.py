@@ -21,10 +21,10 @@ from typing import Any
 from workbench.children import import_path
 from workbench.json_file import read_json
 from workbench.machine import processor
+from workbench.topology import CPUS, core_of, node_of
 from workbench.whole_file import draft_of
 
 _TIMEOUT_S = 60.0
-_CPUS = Path("/sys/devices/system/cpu")
 _failed: dict[str, str] = {}  # why a measurement failed in this process: not tried again at every run
 
 
@@ -91,9 +91,9 @@ def engine_threads(environ: Mapping[str, str] | None = None, cpus: Iterable[int]
         return int(environ.get("OMP_NUM_THREADS") or len(allowed))
     if bound != "auto":
         return _listed(bound.split("|")[0])
-    nodes = [(_node(cpu), cpu) for cpu in allowed]
+    nodes = [(node_of(cpu, CPUS), cpu) for cpu in allowed]
     first = [cpu for node, cpu in nodes if node == min(nodes)[0]]
-    cores = len({_core(cpu) for cpu in first}) if os.uname().machine in ("x86_64", "s390x") else len(first)
+    cores = len({core_of(cpu, CPUS) for cpu in first}) if os.uname().machine in ("x86_64", "s390x") else len(first)
     reserved = int(environ.get("VLLM_CPU_NUM_OF_RESERVED_CPU") or 1)
     return cores - reserved if cores > reserved else cores
 
@@ -105,20 +105,6 @@ def _listed(text: str) -> int:
         low, _, high = part.partition("-")
         count += int(high or low) - int(low) + 1
     return count
-
-
-def _node(cpu: int) -> int:
-    names = (path.name.removeprefix("node") for path in (_CPUS / f"cpu{cpu}").glob("node[0-9]*"))
-    return min((int(name) for name in names if name.isdigit()), default=0)
-
-
-def _core(cpu: int) -> tuple[str, str]:
-    """What the logical CPUs of one physical core have in common."""
-    topology = _CPUS / f"cpu{cpu}" / "topology"
-    try:
-        return (topology / "physical_package_id").read_text().strip(), (topology / "core_id").read_text().strip()
-    except OSError:
-        return "", str(cpu)
 
 
 def _measured(what: str, options: list[str], about: dict[str, Any], folder: Path, again: bool) -> dict[str, float]:

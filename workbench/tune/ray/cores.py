@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Self
 
 from workbench.errors import EngineStartError
+from workbench.topology import CPUS, core_of, node_of
 
 BIND = "VLLM_CPU_OMP_THREADS_BIND"
 _LOOK_S = 0.5
-_CPUS = Path("/sys/devices/system/cpu")
 _ONE_THREAD_A_CORE = ("x86_64", "s390x")  # where vLLM 0.32 takes one logical CPU of each physical core
 
 
@@ -37,16 +37,16 @@ class Core:
     cpus: tuple[int, ...]
 
 
-def cores_here(cpus: Iterable[int] | None = None, root: Path = _CPUS) -> list[Core]:
+def cores_here(cpus: Iterable[int] | None = None, root: Path = CPUS) -> list[Core]:
     """Physical cores that this process may run on, by NUMA node.
 
     Args:
         cpus: logical CPUs to look at; by default those of the affinity.
         root: of the topology, as in sysfs.
     """
-    found: dict[tuple[int, str], list[int]] = {}
+    found: dict[tuple[int, tuple[str, str]], list[int]] = {}
     for cpu in sorted(os.sched_getaffinity(0) if cpus is None else cpus):
-        found.setdefault((_node(root / f"cpu{cpu}"), _core(root / f"cpu{cpu}", cpu)), []).append(cpu)
+        found.setdefault((node_of(cpu, root), core_of(cpu, root)), []).append(cpu)
     return sorted(Core(node, tuple(of)) for (node, _), of in found.items())
 
 
@@ -163,16 +163,3 @@ def _locks_folder() -> Path:
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
         raise EngineStartError(f"cores: got somebody else's folder {folder}, expected one of this user; remove it")
     return folder
-
-
-def _node(cpu: Path) -> int:
-    names = (path.name.removeprefix("node") for path in cpu.glob("node[0-9]*"))
-    return min((int(name) for name in names if name.isdigit()), default=0)
-
-
-def _core(cpu: Path, number: int) -> str:
-    try:
-        package = (cpu / "topology" / "physical_package_id").read_text().strip()
-        return f"{package}/{(cpu / 'topology' / 'core_id').read_text().strip()}"
-    except OSError:
-        return f"cpu{number}"
