@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from workbench.errors import EngineError
-from workbench.ui.panel.actions import Actions, Listening, in_words
+from workbench.errors import EngineError, in_words
+from workbench.ui.panel.actions import Actions, Listening
 
 
 @pytest.fixture
