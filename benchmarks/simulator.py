@@ -86,13 +86,13 @@ def _wall(engine: SimulatedEngine, workload: Workload, folder: Path) -> float:
 
 
 def _peak_mib(engine: SimulatedEngine) -> float:
-    status = Path(f"/proc/{engine.child_pid}/status").read_text(encoding="ascii")
+    status = Path(f"/proc/{engine._simulator.pid}/status").read_text(encoding="ascii")
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def _cpu_s(engine: SimulatedEngine) -> float:
     """Seconds that the child has computed: what the wall would say on a machine at rest."""
-    stat = Path(f"/proc/{engine.child_pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    stat = Path(f"/proc/{engine._simulator.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 

@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 from workbench.config import Envelope, Knobs
-from workbench.engine.command import serve_command
 from workbench.engine.probe.compat import check_version
 from workbench.engine.probe.wire import KnobChange
 from workbench.engine.protocol import Label, Progress, State
@@ -16,6 +15,7 @@ from workbench.models import ModelFiles
 from workbench.simulate.facts import compute_facts_of, description_of
 from workbench.simulate.hardware_setup import Setup, set_up
 from workbench.simulate.host import Simulator
+from workbench.simulate.job import SimJob
 from workbench.simulate.made_up_files import made_up_files
 from workbench.simulate.memory import Memory
 from workbench.simulate.play import SimulatedPlay, ask_of
@@ -176,20 +176,13 @@ class SimulatedEngine:
             EngineError: the engine does not run, or a play is going on.
         """
         with self._lock:
-            setup = self._ready("play: got a workload")
+            self._ready("play: got a workload")
             if self._play is not None and not self._play.done:
                 raise EngineError(
                     "play: got a second workload, expected one at a time; wait for the first or cancel it"
                 )
             pace, tokens = self.config.pace, self.config.enable_prefix_caching
-            job = setup.job(
-                number=self._simulator.number(),
-                requests=[ask_of(request, tokens=tokens) for request in workload.requests],
-                knobs=self._change(),
-                concurrency=dict(workload.concurrency),
-                hold_s=hold_s if pace is None else 0.0,
-                seed=workload.seed,
-            )
+            job = self.job_of(workload, hold_s if pace is None else 0.0)
             play = SimulatedPlay(
                 job.number, job.requests, self._simulator, sink, tokens=tokens, hold_s=hold_s, pace=pace
             )
@@ -199,20 +192,29 @@ class SimulatedEngine:
             self._play = play
             return play
 
+    def job_of(self, workload: Workload, hold_s: float | None = None) -> SimJob:
+        """What :meth:`play` orders of the child: the workload on this engine, under the knobs in force.
+
+        Raises:
+            EngineError: the engine does not run.
+        """
+        tokens = self.config.enable_prefix_caching
+        return self._ready("job: got a workload").job(
+            number=self._simulator.number(),
+            requests=[ask_of(request, tokens=tokens) for request in workload.requests],
+            knobs=self._change(),
+            concurrency=dict(workload.concurrency),
+            hold_s=hold_s,
+            seed=workload.seed,
+        )
+
     def death(self) -> EngineDiedError | None:
         """The error to raise if the child has ended, else none."""
         return None if self._simulator.running else EngineDiedError("the simulator's child has ended; start it again")
 
     def describe(self) -> dict[str, Any]:
         """Facts for a run's metadata; None is what is not known."""
-        play = self._play if self._play is not None and self._play.done else None
-        mine = {
-            "serve_command": serve_command(self.config, self.model, self._knobs),
-            "startup_s": self.startup_s,
-            "model_origin": self.model.origin if self.model else None,
-            "vllm": self._simulator.vllm,
-        }
-        return description_of(self.config, self.setup, play, mine)
+        return description_of(self, self._simulator.vllm, self._play)
 
     def compute_facts(self) -> dict[str, Any]:
         """What :func:`workbench.compute.compute_facts` says of a live engine: sizes, and the peak of the datasheet."""

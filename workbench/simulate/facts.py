@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from workbench.engine.command import serve_command
 from workbench.redact import redact
 from workbench.simulate.hardware_setup import Setup
 from workbench.simulate.play import SimulatedPlay
 from workbench.simulated_config import SimulatedConfig
 
+if TYPE_CHECKING:
+    from workbench.simulate.engine import SimulatedEngine
 
-def description_of(
-    config: SimulatedConfig, setup: Setup | None, play: SimulatedPlay | None, more: Mapping[str, Any]
-) -> dict[str, Any]:
+
+def description_of(engine: SimulatedEngine, vllm: str | None, play: SimulatedPlay | None) -> dict[str, Any]:
     """An engine's part of a run's metadata, without secrets; None is what is not known.
 
     Args:
-        config: of the engine.
-        setup: what was looked up at its start; none before that.
-        play: the last one, once it is over.
-        more: what the engine alone knows.
+        engine: which.
+        vllm: version of the scheduler; none before the engine is up.
+        play: the last one; its facts are there once it is over.
     """
-    facts = {
-        "label": "simulated",
+    config, model, setup = engine.config, engine.model, engine.setup
+    over = play if play is not None and play.done else None
+    facts: dict[str, Any] = {
+        "label": engine.label,
         "engine_pid": None,
+        "serve_command": serve_command(config, model, engine.knobs),
+        "startup_s": engine.startup_s,
         "config": config.model_dump(mode="json"),
+        "model_origin": model.origin if model else None,
+        "vllm": vllm,
         "simulated": setup.describe() if setup else None,
-        "simulated_facts": play.facts if play else None,
-        "probe_faults": play.faults if play else None,
-        **more,
+        "simulated_facts": over.facts if over else None,
+        "probe_faults": over.faults if over else None,
     }
     return dict(redact(facts))
 
