@@ -27,7 +27,7 @@ from workbench.ui.panel.load import LoadForm
 from workbench.ui.panel.log import LogDrawer
 from workbench.ui.panel.parts import row, section
 from workbench.ui.panel.policies import PolicyForm
-from workbench.ui.panel.startup import StartUpForm
+from workbench.ui.panel.startup import ATTACHED, StartUpForm
 from workbench.ui.panel.step_memory import StepMemory
 
 _WINDOWS = {10.0: "10 s", 30.0: "30 s", 60.0: marked("1 min"), 120.0: marked("2 min"), 300.0: marked("5 min")}
@@ -311,6 +311,7 @@ class Panel(widgets.Box):
             self.knob_form.unbind()
         held = self._bench.held_by
         self.knob_form.lock(f"Locked: {held} goes on; stop it to turn knobs yourself." if held else "")
+        self.buttons.call(attached=self.start_form.engine.value == ATTACHED)
         self.buttons.fit(
             can_start=not starting and not up and self.start_form.problem is None,
             can_stop=(starting or up or engine.state == "failed") and not going("stop"),
