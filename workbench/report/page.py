@@ -213,10 +213,10 @@ def _server(runs: Sequence[ReportRun], base: Look) -> Planned | None:
     told = [run for run in runs if len(run.trace.tables["server"])]
     if not told:
         return None
-    charts = []
+    charts: list[tuple[str, str, Callable[[], Chart]]] = []
     if len(runs) == 1:
-        for kind, chart in (("server-rates", server_rate_chart), ("server-queue", server_queue_chart)):
-            charts += _each(kind, told, lambda run, look, chart=chart: chart(run.trace, look), base, named=False)
+        charts += _each("server-rates", told, lambda run, at: server_rate_chart(run.trace, at), base, named=False)
+        charts += _each("server-queue", told, lambda run, at: server_queue_chart(run.trace, at), base, named=False)
     look = replace(base, width=base.width - 60, x_domain=latency_span([run.trace for run in told]))
     charts += _each(
         "server-latency", told, lambda run, at: server_latency_chart(run.trace, at), look, named=len(runs) > 1

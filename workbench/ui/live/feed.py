@@ -213,7 +213,7 @@ class Feed:
     def _is_attached(self, run: Run | None) -> bool:
         """Whether there are no steps to be had: somebody else's server, without our probe in it."""
         if run is None:
-            config: Any = self._bench.config
+            config = getattr(self._bench, "config", None)  # a room's page has none
             return isinstance(config, AttachedConfig) and config.probe is None
         facts = run.engine_facts
         return "attached" in facts and not (facts.get("config") or {}).get("probe")
