@@ -107,6 +107,8 @@ class Caller:
             connection.request("GET" if data is None else "POST", path, data, headers)
             answer = connection.getresponse()
             body_bytes = answer.read(_MOST_BYTES)
+            if answer.length and len(body_bytes) < _MOST_BYTES:  # with a limit, read() itself does not mind
+                raise http.client.IncompleteRead(body_bytes, answer.length)
             if late.fired:
                 raise TimeoutError
             return Answer(answer.status, body_bytes, answer.getheader("Location") or "")
