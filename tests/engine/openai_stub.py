@@ -3,7 +3,8 @@
 ``python openai_stub.py SETTINGS_JSON`` prints its port and ends when stdin closes. Settings: ``kind`` (vllm, sglang or
 plain), ``key``, ``prefix`` (base path before /v1), ``per_word`` (tokens it counts for a word), ``usage``, ``chat``,
 ``cert`` and ``keyfile``, ``models`` (a status or a text in place of the list), ``redirect`` (where /v1/models points),
-``metrics``, ``die_after`` (requests after which it ends at once), ``port`` (to listen on again).
+``metrics``, ``die_after`` (requests after which it ends at once), ``port`` (to listen on again),
+``streams`` (a status in place of any stream).
 """
 
 from __future__ import annotations
@@ -114,6 +115,8 @@ class Stub:
                     "usage": usage if self.settings["usage"] else None,
                 }
             )
+        if "streams" in self.settings:
+            return web.json_response({"error": {"message": "no streams here"}}, status=self.settings["streams"])
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         self.prompt_tokens += tokens

@@ -236,6 +236,18 @@ def test_of_two_models_the_first_is_taken_and_the_other_is_named(workbench, stub
     assert (code, json.loads(out)["model"], json.loads(out)["other_models"]) == (0, "second", ["served"])
 
 
+def test_a_run_in_which_no_request_was_answered_is_a_failure(workbench, stub, tmp_path):
+    scenario = tmp_path / "short.yaml"
+    stream = "{class: chat, arrivals: {kind: at_once, count: 2}, prompt_tokens: 20, output_tokens: 3}"
+    scenario.write_text(f"name: short\nstreams:\n- {stream}\n")
+    code, _, err = workbench("attach", f"127.0.0.1:{stub(streams=503)}", "--scenario", scenario)
+    assert code == 1
+    assert [line for line in err if "2 of 2 requests failed" in line and "no streams here" in line]
+    code, _, err = workbench("attach", f"127.0.0.1:{stub()}", "--scenario", scenario)
+    assert code == 0
+    assert not [line for line in err if "failed" in line]
+
+
 def test_stop_ends_a_start_that_waits_for_a_server(server, tmp_path):
     asked = threading.Event()
 

@@ -92,6 +92,8 @@ def attach_command(
         from workbench.handover import report as write  # here, since Altair takes two seconds to import
 
         typer.echo(write(played, report).resolve())
+    if not (played.trace.requests["status"] == "ok").any():
+        raise typer.Exit(1)  # why stands above
 
 
 def _words(label: str, facts: dict[str, Any]) -> str:

@@ -87,7 +87,7 @@ def server_queue_chart(trace: Trace, look: Look | None = None) -> alt.Chart | al
         return message_chart(look, name=QUEUE_NAME, subtitle=where, message=why)
     rules, readings = knob_frames(trace, look), _readings(trace)
     gone = [lost(before, row) for before, row in zip([None, *readings], readings, strict=False)]
-    frame = frame.assign(
+    frame = frame[["t_s", *_COLUMNS]].assign(
         t=frame["t_s"].clip(lower=0.0).round(3),
         kv=(frame["kv_use"].astype(float) * 100).round(2),
         running=frame["running"].astype(float),
