@@ -70,7 +70,7 @@ def test_a_quantile_is_drawn_as_the_bucket_that_it_lies_in(attached, rows, svg, 
     assert bands["TTFT P50"] == (0.1, 1.0, 0.3)
     assert bands["TTFT P99"] == (10.0, None, None)
     assert list(bands) == [f"{what} {share}" for what in ("TTFT", "gap") for share in ("P50", "P90", "P99")]
-    assert "TTFT: 12 · gap: 340" in subtitle(chart)
+    assert "attached (h:1) · counted: TTFT 12, gap 340" in subtitle(chart)
     text = svg(chart)
     # Four decades on 400 px: from 0.1 to 1 s is the third hundred; from nothing to 0.01 s the first.
     boxes = [

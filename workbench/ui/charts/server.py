@@ -137,7 +137,8 @@ def server_latency_chart(trace: Trace, look: Look | None = None) -> alt.Chart | 
     span = look.x_domain or latency_span([trace])
     counts = dict.fromkeys((row["what"], row["count"]) for row in rows)
     subtitle = [
-        " · ".join([where, *(f"{translate(what)}: {count:,}" for what, count in counts)]),
+        f"{where} · "
+        + translate("counted: {counts}", counts=translate(", ").join(f"{translate(w)} {n:,}" for w, n in counts)),
         translate("band: its bucket, no more is known · dot: interpolated · diamond: our client, from the send"),
     ]
     sources = present(quantiles=pd.DataFrame(rows), seen=seen.round(5))
