@@ -43,6 +43,7 @@ def test_the_form_shows_how_it_is_reached_and_nothing_that_is_not_known(panel):
     shown = {name for name, one in form.controls.items() if not one.hidden}
     assert shown == {"model", "max_model_len", "start_timeout_s"}
     assert form.controls["max_model_len"].value == 4096  # the server said so
+    assert form.controls["model"].tree()["placeholder"] == "the first that it serves"
 
 
 def test_the_hot_knobs_are_grey_and_say_why(panel):
@@ -53,6 +54,11 @@ def test_the_hot_knobs_are_grey_and_say_why(panel):
     (said,) = [part for part in form.parts if part.id == "knob_problem"]
     assert said.text == form.problem
     assert panel.policy_form.button.disabled
+    values = {form.controls[name].shown for name in ("budget", "chunk", "max_running", "policy")}
+    assert values == {"n/a"}, "what that server was started with is not known"
+    form.unbind()
+    assert form.controls["budget"].shown == "8,192"
+    form.explain(panel._bench.engine.why_no_knobs)
 
 
 def test_buttons_say_what_they_do_to_a_server_that_is_not_ours(panel):

@@ -82,5 +82,6 @@ def ends(rows: Iterable[Mapping[str, Any]]) -> list[float]:
     found = []
     for row in rows:
         beyond = 2 * row["low"] if row["open"] else row["high"]
-        found += [value for value in (row["low"], row["value"], beyond) if value and math.isfinite(value)]
+        least = row["low"] or beyond / 2  # a bucket from 0 on has a width, too
+        found += [value for value in (least, row["value"], beyond) if value and math.isfinite(value)]
     return found

@@ -56,7 +56,8 @@ class ReadingRows(QueueRows):
     def take(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Take rows of the ``server`` table, in order."""
         for row in rows:
-            self.state(max(0.0, row["t_s"]), row["t_s"], row, lost(self._before, row), translate("not told"))
+            at_s = max(0.0, row["t_s"])  # the first is read before the run's zero
+            self.state(at_s, at_s, row, lost(self._before, row), translate("not told"))
             self._before = row
 
 
