@@ -12,6 +12,7 @@ import pytest
 
 from workbench.ui.charts import LIGHT
 
+ROOT = Path(__file__).parents[2]
 STUB = Path(__file__).parents[1] / "engine" / "openai_stub.py"
 KEY = "sk-not-in-any-page-4b1d"
 CELL = """\
@@ -66,7 +67,8 @@ def page(voila, browser, server, tmp_path):
     path = tmp_path / "attached.ipynb"
     path.write_text(json.dumps(book), encoding="utf-8")
     command = [sys.executable, "-m", "voila", str(path), "--no-browser", "--Voila.ip=127.0.0.1"]
-    address, _ = voila(command, STUB_KEY=KEY)
+    jupyter = dict.fromkeys(("JUPYTER_CONFIG_PATH", "JUPYTER_PATH"), str(ROOT / "tools" / "jupyter"))
+    address, _ = voila(command, STUB_KEY=KEY, **jupyter)
     context = browser.new_context(viewport={"width": 1440, "height": 1100})
     opened = context.new_page()
     opened.complaints, opened.sent = [], []
