@@ -20,7 +20,7 @@ from workbench import Workbench
 wb = Workbench(engine="attached", url="{url}", api_key_env="STUB_KEY", runs={runs!r})
 wb.panel()
 """
-SOON_MS, START_MS = 90_000, 180_000
+SOON_MS, START_MS = 90_000, 300_000
 CHARTS = [
     "Token gaps",
     "Tokens a second, by the server's counters",
@@ -28,7 +28,7 @@ CHARTS = [
     "Latencies, by the server's histograms",
 ]
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 
 
 class Server:
@@ -75,7 +75,7 @@ def page(voila, browser, server, tmp_path):
     opened.on("console", lambda said: opened.complaints.append(said.text) if said.type == "error" else None)
     opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
     opened.on("websocket", lambda socket: socket.on("framereceived", lambda data: opened.sent.append(data)))
-    opened.goto(address, timeout=START_MS)
+    opened.goto(address, timeout=START_MS, wait_until="commit")  # the kernel computes before it is loaded
     opened.wait_for_selector(".wb-board canvas", timeout=START_MS)
     yield opened
     context.close()
