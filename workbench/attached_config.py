@@ -156,11 +156,12 @@ def base_of(url: str) -> str:
         ConfigError: it is no http or https address, or has a user, a query or a fragment in it.
     """
     text = url.strip()
-    if "://" not in text:
+    if "://" not in text and not re.match("https?:", text):  # http:/host is a slip, and no host called http
         text = f"http://{text}"
     try:
         parts = urllib.parse.urlsplit(text)
         host, _ = parts.hostname, parts.port
+        (host or "").encode("idna")
     except ValueError:
         host, parts = None, urllib.parse.urlsplit("")
     if parts.username is not None or parts.password is not None:

@@ -3,7 +3,8 @@
 ``python openai_stub.py SETTINGS_JSON`` prints its port and ends when stdin closes. Settings: ``kind`` (vllm, sglang or
 plain), ``key``, ``prefix`` (base path before /v1), ``per_word`` (tokens it counts for a word), ``usage``, ``chat``,
 ``cert`` and ``keyfile``, ``models`` (a status or a text in place of the list), ``redirect`` (where /v1/models points),
-``metrics``, ``die_after`` (requests after which it ends at once).
+``metrics``, ``die_after`` (requests after which it ends at once), ``port`` (to listen on again),
+``streams`` (a status in place of any stream).
 """
 
 from __future__ import annotations
@@ -67,6 +68,9 @@ class Stub:
             f'{prefix}:generation_tokens_total{{model_name="served"}} {500 + self.output_tokens}.0',
             f'{prefix}:time_to_first_token_seconds_bucket{{le="0.1",model_name="served"}} {7 + self.ended}',
             f'{prefix}:time_to_first_token_seconds_bucket{{le="+Inf",model_name="served"}} {7 + self.ended}',
+            f'{prefix}:inter_token_latency_seconds_bucket{{le="0.01",model_name="served"}} {self.output_tokens // 2}',
+            f'{prefix}:inter_token_latency_seconds_bucket{{le="0.05",model_name="served"}} {self.output_tokens}',
+            f'{prefix}:inter_token_latency_seconds_bucket{{le="+Inf",model_name="served"}} {self.output_tokens}',
             "process_resident_memory_bytes 1.5e8",
         ]
         lines += (
@@ -111,6 +115,8 @@ class Stub:
                     "usage": usage if self.settings["usage"] else None,
                 }
             )
+        if "streams" in self.settings:
+            return web.json_response({"error": {"message": "no streams here"}}, status=self.settings["streams"])
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         self.prompt_tokens += tokens
@@ -157,7 +163,7 @@ async def main():
         context.load_cert_chain(settings["cert"], settings["keyfile"])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    await web.TCPSite(runner, "127.0.0.1", settings.get("port", 0), ssl_context=context).start()
     print(runner.addresses[0][1], flush=True)  # noqa: T201
     await asyncio.to_thread(sys.stdin.read)
 

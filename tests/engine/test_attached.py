@@ -150,7 +150,7 @@ def test_chat_base_path_and_key(stub, attach, monkeypatch, tmp_path):
     last = server.seen()[-1]
     assert last["headers"]["Authorization"] == f"Bearer {KEY}"
     assert last["body"]["messages"][0]["role"] == "user"
-    shown = f"{run.meta}{bench.code('chat_and_long')}{bench.engine.describe()}{bench.engine._caller!r}"
+    shown = f"{run.meta}{bench.code('chat_and_long')}{bench.engine.describe()}{bench.engine._held.caller!r}"
     assert KEY not in shown
     for file in (tmp_path / "runs").rglob("*"):
         assert not file.is_file() or KEY.encode() not in file.read_bytes()

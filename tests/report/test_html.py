@@ -12,8 +12,10 @@ from workbench.report.environment import sections
 from workbench.report.finding import finding
 from workbench.report.html import write_report
 from workbench.report.packed import unpack_table
+from workbench.report.page import plan
 from workbench.report.run import ReportRun
 from workbench.report.table import COLUMNS
+from workbench.trace import Trace, table_of
 
 
 def inside(path):
@@ -72,6 +74,26 @@ def test_an_attached_run_has_a_report_that_says_what_is_missing(make_trace, tmp_
     assert "No step records in this trace" in text
     assert "No memory peak per step in this trace" in text
     assert 'data-key="peak_activation_mib"><span class="value">n/a</span>' in text
+
+
+def test_an_attached_servers_own_figures_are_a_section_where_they_were_read(make_trace, tmp_path):
+    trace = make_trace(output=10, kind="attached")
+    readings = [{"t_s": n / 2, "running": 2, "kv_use": 0.25, "output_tokens": 10 * n} for n in range(4)]
+    bucket = {"value": 0.3, "low": 0.1, "high": 1.0}
+    told = {"ttft_s": {"count": 5, "p50": bucket, "p90": bucket, "p99": bucket}}
+    tables = {**trace.tables, "server": table_of("server", readings)}
+    run = ReportRun("theirs", Trace(tables, {**trace.meta, "engine": {"attached": {"histograms": told}}}), {}, SLO())
+    without = ReportRun("ours", trace, {}, SLO())
+    ids = [[name for name, *_ in section.charts] for section in plan([run]) if section.section.id == "server"]
+    assert ids == [["server-rates-0", "server-queue-0", "server-latency-0"]]
+    assert not [section for section in plan([run]) if section.section.id == "queue"], "one chart of the queue is enough"
+    assert not [section for section in plan([without]) if section.section.id == "server"]
+    (both,) = [section for section in plan([run, without]) if section.section.id == "server"]
+    assert [name for name, *_ in both.charts] == ["server-latency-0"]
+    text = write_report(tmp_path / "r.html", [run], title="t", question="q").read_text(encoding="utf-8")
+    assert "The server’s own figures" in text
+    assert "TTFT P99" in text
+    assert "No step records in this trace" in text
 
 
 def test_secrets_stay_out(report):

@@ -15,6 +15,7 @@ from workbench.errors import InputError
 
 attach_verb = typer.Typer()
 
+_NAMED = 8  # models that are named
 _SHOWN = {"ttft_s": "TTFT", "gap_s": "gap", "e2e_s": "whole request", "queue_s": "queue"}
 
 
@@ -91,15 +92,21 @@ def attach_command(
         from workbench.handover import report as write  # here, since Altair takes two seconds to import
 
         typer.echo(write(played, report).resolve())
+    if not (played.trace.requests["status"] == "ok").any():
+        raise typer.Exit(1)  # why stands above
 
 
 def _words(label: str, facts: dict[str, Any]) -> str:
-    """What the server is, in two lines."""
+    """What the server is, in a few lines."""
     length = facts["max_model_len"]
     knows = f"up to {length:,} tokens" if length else "length not said"
     metrics = "/metrics read" if facts["metrics"] else "no /metrics that we know"
     settings = ", ".join(f"{name} {value}" for name, value in facts["settings"].items())
-    lines = [f"{label}: {facts['server']}, {facts['model']}, {knows}, {metrics}.", f"prompts: {facts['prompts']}."]
+    lines = [f"{label}: {facts['server']}, {facts['model']}, {knows}, {metrics}."]
+    if others := facts["other_models"]:
+        named = ", ".join(others[:_NAMED]) + (", …" if len(others) > _NAMED else "")
+        lines.append(f"{len(others):,} more served: {named}; --model NAME takes another.")
+    lines.append(f"prompts: {facts['prompts']}.")
     return "\n".join(lines + ([f"it says: {settings}"] if settings else []))
 
 

@@ -1,11 +1,14 @@
-"""Questions to a server that is not ours: one connection each, no redirect followed, every failure in one line."""
+"""Questions to a server that is not ours: one connection each, an end to the waiting, no redirect followed."""
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import re
 import socket
 import ssl
+import threading
 import urllib.parse
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +17,8 @@ from workbench.attached_config import AttachedConfig
 from workbench.errors import ConfigError, EngineStartError
 
 _MOST_BYTES = 32 << 20  # of an answer; /metrics of a busy server is some 100 kB
-_REDIRECTS = (301, 302, 303, 307, 308)
+STOPPED = "the start was stopped"
+_PATH = "/%:@!$&'()*+,;=~"  # stays as it is in the path of an address
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,13 @@ class Answer:
         error = found.get("error", found.get("message", found.get("detail"))) if isinstance(found, dict) else None
         if isinstance(error, dict):
             error = error.get("message")
-        text = error if isinstance(error, str) else self.body[:400].decode(errors="replace")
-        return " ".join(text.split())[:160]
+        if isinstance(error, str):
+            return one_line(error)
+        text = self.body[:4000].decode(errors="replace")
+        if re.match(r"\s*<(!doctype html|html|head|body)\b", text, re.IGNORECASE):
+            title = re.search(r"<title[^>]*>([^<]*)", text, re.IGNORECASE)
+            return f"an HTML page, {one_line(title[1])!r}" if title and title[1].strip() else "an HTML page"
+        return one_line(text)
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,8 @@ class Caller:
 
     config: AttachedConfig
     api_key: str = field(repr=False, default="")
+    _open: set[http.client.HTTPConnection] = field(init=False, repr=False, compare=False, default_factory=set)
+    _over: threading.Event = field(init=False, repr=False, compare=False, default_factory=threading.Event)
 
     def ask(self, url: str, body: dict[str, Any] | None = None, timeout_s: float | None = None) -> Answer:
         """GET ``url``, or POST a body to it.
@@ -68,11 +79,12 @@ class Caller:
         Args:
             url: on the server.
             body: to send as JSON.
-            timeout_s: of the connection and of each packet; by default the configuration's.
+            timeout_s: to connect, and then for all of the answer; by default the configuration's.
 
         Raises:
-            EngineStartError: nobody listens there, TLS failed, or what came is not HTTP.
-            OSError: the connection broke in the middle of it; also a timeout.
+            EngineStartError: :meth:`abort` was called.
+            OSError: nobody listens there, TLS failed, or the connection broke; a timeout is one as well.
+            http.client.HTTPException: what came is not HTTP.
         """
         parts = urllib.parse.urlsplit(url)
         timeout = self.config.start_timeout_s if timeout_s is None else timeout_s
@@ -83,12 +95,39 @@ class Caller:
         if body is not None:
             data, headers["Content-Type"] = json.dumps(body), "application/json"
         connection = self._connection(parts, timeout)
+        self._open.add(connection)
+        # A socket's own timeout is for each packet: of a server that sends a byte now and then it never comes.
+        late = _Late(connection, timeout)
         try:
-            connection.request("GET" if data is None else "POST", parts.path or "/", data, headers)
+            if self._over.is_set():
+                raise EngineStartError(STOPPED)
+            connection.connect()
+            late.start()
+            path = urllib.parse.quote(parts.path or "/", safe=_PATH)
+            connection.request("GET" if data is None else "POST", path, data, headers)
             answer = connection.getresponse()
-            return Answer(answer.status, answer.read(_MOST_BYTES), answer.getheader("Location") or "")
+            body_bytes = answer.read(_MOST_BYTES)
+            if answer.length and len(body_bytes) < _MOST_BYTES:  # with a limit, read() itself does not mind
+                raise http.client.IncompleteRead(body_bytes, answer.length)
+            if late.fired:
+                raise TimeoutError
+            return Answer(answer.status, body_bytes, answer.getheader("Location") or "")
+        except (OSError, http.client.HTTPException) as error:
+            if self._over.is_set():
+                raise EngineStartError(STOPPED) from None
+            if late.fired or isinstance(error, TimeoutError):
+                raise TimeoutError(f"{timeout:g} s") from None
+            raise
         finally:
+            late.cancel()
+            self._open.discard(connection)
             connection.close()
+
+    def abort(self) -> None:
+        """End the questions that are on their way, and refuse further ones; from any thread."""
+        self._over.set()
+        for connection in tuple(self._open):
+            _cut(connection)
 
     def _connection(self, parts: urllib.parse.SplitResult, timeout: float) -> http.client.HTTPConnection:
         if parts.scheme == "http":
@@ -106,63 +145,41 @@ class Caller:
         return context
 
 
-def refused(url: str, error: BaseException) -> EngineStartError:
-    """Why a server could not be asked, in one line that says what to do."""
-    what, https = f"attach {url}", url.startswith("https:")
-    match error:
-        case ssl.SSLCertVerificationError():
-            why = f"TLS: its certificate was not accepted ({error.verify_message}); give --ca FILE, or --insecure"
-        case ssl.SSLError() if "WRONG_VERSION_NUMBER" in str(error) or "RECORD_LAYER_FAILURE" in str(error):
-            why = "TLS: what answers there does not speak it; give an http:// address"
-        case ssl.SSLError():
-            why = f"TLS failed ({error.reason or error}); check the address and the server's certificate"
-        case ConnectionRefusedError():
-            why = "nothing listens there (connection refused); check host and port, or start the server"
-        case socket.gaierror():
-            why = "there is no host of that name; check the address"
-        case TimeoutError():
-            why = "no answer in time; check the address, or raise --set start_timeout_s=…"
-        case http.client.BadStatusLine() | http.client.RemoteDisconnected() | ConnectionResetError() if not https:
-            why = "what answers there does not speak plain HTTP; give an https:// address if it is TLS"
-        case http.client.HTTPException():
-            why = f"what answers there does not speak HTTP ({type(error).__name__}); check the address"
-        case _:
-            why = f"the connection failed ({_plain(error)}); check the address"
-    return EngineStartError(f"{what}: {why}")
+class _Late:
+    """Cuts a connection off when its time is up.
 
-
-def check(url: str, answer: Answer, config: AttachedConfig) -> Answer:
-    """The answer, if it is one to work with.
-
-    Raises:
-        EngineStartError: a redirect, a refused key, or any other status than 200.
+    Args:
+        connection: that is to be cut off.
+        after_s: :meth:`start`.
     """
-    what = f"attach {url}"
-    if answer.status in _REDIRECTS:
-        there = urllib.parse.urljoin(url, answer.location)
-        secure = url.startswith("http:") and there.startswith("https:")
-        raise EngineStartError(
-            f"{what}: it redirects to {_shown(there)}, and a key is never carried elsewhere; "
-            f"give {'the https:// address' if secure else 'that address'} if you trust it"
-        )
-    if answer.status in (401, 403):
-        how = (
-            f"check the value of {config.api_key_env}" if config.api_key_env else "name its key with --api-key-env NAME"
-        )
-        raise EngineStartError(f"{what}: it refused the key (status {answer.status}); {how}")
-    if answer.status != 200:
-        said = answer.said or "no reason given"
-        raise EngineStartError(
-            f"{what}: got status {answer.status} ({said}), expected 200; check the base path of the address"
-        )
-    return answer
+
+    def __init__(self, connection: http.client.HTTPConnection, after_s: float) -> None:
+        self.fired = False
+        self._connection = connection
+        self._timer = threading.Timer(after_s, self._fire)
+        self._timer.daemon = True
+
+    def start(self) -> None:
+        """Begin to count."""
+        self._timer.start()
+
+    def cancel(self) -> None:
+        """The answer is there."""
+        self._timer.cancel()
+
+    def _fire(self) -> None:
+        self.fired = True
+        _cut(self._connection)
 
 
-def _shown(url: str) -> str:
-    """An address without what may be secret in it."""
-    parts = urllib.parse.urlsplit(url)
-    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))[:200]
+def _cut(connection: http.client.HTTPConnection) -> None:
+    """Have whoever waits for its next byte wait no longer."""
+    sock = connection.sock
+    if sock is not None:
+        with contextlib.suppress(OSError):  # not connected yet, or no more
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not that of TLS, which takes its state from the reader
 
 
-def _plain(error: BaseException) -> str:
-    return " ".join(str(getattr(error, "strerror", None) or error or type(error).__name__).split())[:160]
+def one_line(text: str, most: int = 160) -> str:
+    """A server's words in one line, without what moves a terminal's cursor."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))[:most]

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from workbench.attached_config import AttachedConfig
-from workbench.engine.attached_http import Answer, Caller, check, refused
+from workbench.engine.attached_http import Answer, Caller
+from workbench.engine.attached_refused import check, refused
 from workbench.errors import ConfigError, EngineStartError, WorkbenchError
 from workbench.telemetry.metrics_page import Page
 
@@ -41,6 +42,7 @@ class Found:
         model: name under which the model is served.
         max_model_len: longest prompt plus output.
         root: folder or id that the model was loaded from.
+        others: further models that it serves.
         metrics: whether its ``/metrics`` says something that we know.
         settings: start-up fields that it tells (SGLang).
     """
@@ -51,6 +53,7 @@ class Found:
     max_model_len: int | None
     root: str | None
     metrics: bool
+    others: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -84,10 +87,15 @@ def look(config: AttachedConfig, caller: Caller) -> Found:
     except (OSError, http.client.HTTPException) as error:
         raise refused(config.url, error) from None
     cards = _cards(answer)
-    if not cards:
+    if cards is None:
         raise EngineStartError(
             f"attach {url}: got {answer.said[:80]!r}, expected a list of models; this is no OpenAI-compatible server, "
             "or its API has another base path"
+        )
+    if not cards:
+        raise EngineStartError(
+            f"attach {url}: got an empty list of models, expected at least one; wait until it has loaded one, or give "
+            "a key that may use one (--api-key-env NAME)"
         )
     card = _chosen(config, cards)
     kind, version = _kind(config, caller, card)
@@ -100,17 +108,20 @@ def look(config: AttachedConfig, caller: Caller) -> Found:
         model=card["id"],
         max_model_len=length if _is_count(length) else None,
         root=root if isinstance(root, str) else None,
+        others=tuple(one["id"] for one in cards if one is not card),
         metrics=page is not None and Page.parse(page.body.decode(errors="replace")).knows,
         settings=_sglang_settings(caller, config) if kind == "sglang" else {},
     )
 
 
-def _cards(answer: Answer) -> list[dict[str, Any]]:
+def _cards(answer: Answer) -> list[dict[str, Any]] | None:
+    """The models' cards; none if this is no list of models."""
     found = answer.json
     data = found.get("data") if isinstance(found, dict) else None
     if not isinstance(data, list):
-        return []
-    return [one for one in data if isinstance(one, dict) and _is_name(one.get("id"))]
+        return None
+    named = [one for one in data if isinstance(one, dict) and _is_name(one.get("id"))]
+    return named if named or not data else None
 
 
 def _chosen(config: AttachedConfig, cards: list[dict[str, Any]]) -> dict[str, Any]:

@@ -6,12 +6,14 @@ import fcntl
 import os
 import shlex
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from workbench.config import Envelope, Knobs, parse
+from workbench.engine import prefix_cache
 from workbench.engine.collector import Collector
 from workbench.engine.command import Device, allocator, installed_device, probe_flags
 from workbench.engine.probe import wire
@@ -65,6 +67,33 @@ class AttachedProbe:
     def alive(self) -> bool:
         """Whether the process of the scheduler runs."""
         return started(self.hello.pid) is not None
+
+    def set_knobs(self, knobs: Knobs) -> int:
+        """Set the hot knobs for the scheduler's next step; returns their revision.
+
+        Raises:
+            EnvelopeError: they do not fit what the server was started with.
+        """
+        self.envelope.check(knobs)
+        self.collector.decode_floor.check(knobs)
+        self.revision += 1
+        self.knobs = knobs
+        self.collector.send_knobs(self.revision, knobs)
+        return self.revision
+
+    def reset_prefix_cache(self, make_one_step: Callable[[], None]) -> None:
+        """Empty the server's prefix cache.
+
+        Args:
+            make_one_step: has the server do a step, if it is idle.
+
+        Raises:
+            ConfigError: it was started without a prefix cache.
+            EngineError: the cache could not be emptied.
+        """
+        if not self.envelope.prefix_caching:
+            raise ConfigError("prefix cache", "none", "a server started with one", "start it with one")
+        prefix_cache.reset(self.collector, self.revision, self.knobs, make_one_step)
 
     def close(self) -> None:
         """Stop listening; knobs stay as they were set."""

@@ -7,19 +7,14 @@ is then cut or drawn out to fit. What a prompt really had is the server's own co
 
 from __future__ import annotations
 
-import http.client
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from workbench.attached_config import AttachedConfig
-from workbench.engine.attached_http import Answer, Caller, check, refused
-from workbench.errors import EngineStartError, WorkbenchError
 from workbench.workload.english import sentences
 from workbench.workload.prompts import load_tokenizer
 from workbench.workload.request import Request
@@ -100,31 +95,3 @@ class Texts:
             if _LEAST <= per_word <= _MOST:
                 self.ratio = Ratio(per_word, few - _SHORT * per_word, measured=True)
         return self.ratio
-
-
-def completion(config: AttachedConfig, caller: Caller, model: str, prompt: str | list[int]) -> int | None:
-    """Have the server complete a prompt by one token; return how many tokens it found in it, none if it does not say.
-
-    Raises:
-        EngineStartError: it did not.
-    """
-    kind = "chat/completions" if config.chat else "completions"
-    url, body = f"{config.url}/{kind}", {"model": model, "max_tokens": 1, "temperature": 0}
-    said = {"messages": [{"role": "user", "content": prompt}]} if config.chat else {"prompt": prompt}
-    try:
-        answer = caller.ask(url, body | said, timeout_s=max(60.0, config.start_timeout_s))
-    except WorkbenchError:
-        raise
-    except (OSError, http.client.HTTPException) as error:
-        raise refused(url, error) from None
-    if answer.status in (404, 405):
-        other = "leave --chat out" if config.chat else "try --chat"
-        raise EngineStartError(f"attach {url}: it has no such endpoint (status {answer.status}); {other}")
-    return _prompt_tokens(check(url, answer, config))
-
-
-def _prompt_tokens(answer: Answer) -> int | None:
-    found: Any = answer.json
-    usage = found.get("usage") if isinstance(found, dict) else None
-    count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else None

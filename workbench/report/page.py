@@ -24,9 +24,13 @@ from workbench.ui.charts import (
     policy_waits,
     queue_chart,
     run_span,
+    server_latency_chart,
+    server_queue_chart,
+    server_rate_chart,
     step_chart,
 )
 from workbench.ui.charts.data import timeline
+from workbench.ui.charts.server import latency_span
 from workbench.ui.charts.stall_marks import cause_words
 
 SMALL = Look(theme="page", width=425, height=150, legend=False)
@@ -76,14 +80,14 @@ class Planned:
 def plan(runs: Sequence[ReportRun]) -> list[Planned]:
     """Decide which sections a report has: small multiples on shared scales for several runs, wide charts for one.
 
-    Stalls, classes, preemptions, MFU and policies have a section where there is something to say.
+    Stalls, classes, preemptions, a server's own figures, MFU and policies have one where there is something to say.
 
     Args:
         runs: of the report.
     """
     base = replace(WIDE if len(runs) == 1 else SMALL, x_domain=(0.0, max(run_span(run.trace)[1] for run in runs)))
     found = [_gaps(runs, base), _stalls(runs), _classes(runs), _steps(runs, base), _history(runs, base)]
-    found += [_memory(runs, base), _queue(runs, base), _mfu(runs, base)]
+    found += [_memory(runs, base), _queue(runs, base), _server(runs, base), _mfu(runs, base)]
     return [section for section in found if section is not None]
 
 
@@ -180,12 +184,30 @@ def _memory(runs: Sequence[ReportRun], base: Look) -> Planned:
 
 
 def _queue(runs: Sequence[ReportRun], base: Look) -> Planned | None:
-    if len(runs) > 1:
-        return None
+    if len(runs) > 1 or (not len(runs[0].trace.tables["steps"]) and len(runs[0].trace.tables["server"])):
+        return None  # the server's own figures take its place
     section = Section(
         "queue", translate("KV use and queue"), translate("What the scheduler had on its hands."), (), [], wide=True
     )
     return Planned(section, _each("queue", runs, lambda run, look: queue_chart(run.trace, look), base, named=False))
+
+
+def _server(runs: Sequence[ReportRun], base: Look) -> Planned | None:
+    """What attached servers said of themselves; of several only the latencies, on one scale."""
+    told = [run for run in runs if len(run.trace.tables["server"])]
+    if not told:
+        return None
+    charts: list[tuple[str, str, Callable[[], Chart]]] = []
+    if len(runs) == 1:
+        charts += _each("server-rates", told, lambda run, at: server_rate_chart(run.trace, at), base, named=False)
+        charts += _each("server-queue", told, lambda run, at: server_queue_chart(run.trace, at), base, named=False)
+    look = replace(base, width=base.width - 60, x_domain=latency_span([run.trace for run in told]))
+    charts += _each(
+        "server-latency", told, lambda run, at: server_latency_chart(run.trace, at), look, named=len(runs) > 1
+    )
+    note = translate("Read from its /metrics: what it did in this time, also for others than this run.") + _shared(told)
+    section = Section("server", translate("The server’s own figures"), note, (), [], len(runs) == 1)
+    return Planned(section, charts)
 
 
 def _mfu(runs: Sequence[ReportRun], base: Look) -> Planned | None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ def test_the_form_shows_how_it_is_reached_and_nothing_that_is_not_known(panel):
     shown = {name for name, one in form.controls.items() if not one.hidden}
     assert shown == {"model", "max_model_len", "start_timeout_s"}
     assert form.controls["max_model_len"].value == 4096  # the server said so
+    assert form.controls["model"].tree()["placeholder"] == "the first that it serves"
 
 
 def test_the_hot_knobs_are_grey_and_say_why(panel):
@@ -52,6 +54,21 @@ def test_the_hot_knobs_are_grey_and_say_why(panel):
     (said,) = [part for part in form.parts if part.id == "knob_problem"]
     assert said.text == form.problem
     assert panel.policy_form.button.disabled
+    values = {form.controls[name].shown for name in ("budget", "chunk", "max_running", "policy")}
+    assert values == {"n/a"}, "what that server was started with is not known"
+    form.unbind()
+    assert form.controls["budget"].shown == "8,192"
+    form.explain(panel._bench.engine.why_no_knobs)
+
+
+def test_buttons_say_what_they_do_to_a_server_that_is_not_ours(panel):
+    assert (panel.buttons.start.text, panel.buttons.stop.text) == ("Attach", "Leave server")
+
+
+def test_what_is_not_known_is_said_and_what_the_server_says_is_drawn(panel):
+    charts = panel.board._snapshot()["charts"]
+    assert [one["id"] for one in charts] == ["gaps", "rates", "queue", "latency"]
+    assert "steps, batches and memory peaks" in panel.board._status["lacks"]
 
 
 def test_a_load_is_played_and_its_numbers_are_labelled(panel):
@@ -59,6 +76,12 @@ def test_a_load_is_played_and_its_numbers_are_labelled(panel):
     panel._bench.drop_long(64)
     assert panel._bench.current_run.wait(60)
     assert panel._bench.current_run.label.startswith("attached (127.0.0.1:")
+    until = time.monotonic() + 60
+    while not {"rates", "queue", "latency"} <= set(panel.board.rows):
+        assert time.monotonic() < until, panel.board.rows.keys()
+        time.sleep(0.05)
+    assert {row["kv"] for row in panel.board.rows["queue"]["kv"].values()} == {25.0}
+    assert not {"steps", "memory"} & set(panel.board.rows)
     settle(panel)
     assert panel._log.errors == ()
 

@@ -4,6 +4,8 @@
     step_chart      what every scheduler step was made of, and how long it took
     memory_chart    activation peak of every step, memory held, and what it is made of
     queue_chart     KV use, running, waiting, preemptions
+    server_rate_chart  tokens a second by an attached server's counters; server_queue_chart has its KV use and queue,
+                    server_latency_chart the quantiles of its histograms with their buckets
     history_chart   what each request went through, with its preemptions
     mfu_chart       model FLOPs utilisation of every step
     memory_scatter  activation peak against tokens in the step, over several runs
@@ -37,6 +39,7 @@ from workbench.ui.charts.policy_table import policy_table
 from workbench.ui.charts.queue import queue_chart
 from workbench.ui.charts.scales import decades
 from workbench.ui.charts.scatter import memory_scatter
+from workbench.ui.charts.server import server_latency_chart, server_queue_chart, server_rate_chart
 from workbench.ui.charts.steps import step_chart
 from workbench.ui.charts.theme import DARK, LIGHT, PAGE, Look, Palette, css_variables
 from workbench.ui.charts.tuning import slo_chart
@@ -75,6 +78,9 @@ __all__ = [
     "policy_waits",
     "queue_chart",
     "run_span",
+    "server_latency_chart",
+    "server_queue_chart",
+    "server_rate_chart",
     "slo_chart",
     "step_chart",
     "study_chart",

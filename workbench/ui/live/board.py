@@ -107,7 +107,8 @@ class Board(anywidget.AnyWidget):
         Args:
             changes: of the charts put up last. Numbers that JSON lacks are shown as missing.
             status: ``kpis`` (list of label, value, hint), ``badge`` (where numbers come from), ``state``,
-                ``dropped`` (records lost before they came here), optionally ``stale``.
+                ``dropped`` (records lost before they came here), optionally ``stale`` and
+                ``lacks`` (what is not shown, and why).
             stalls: once they have changed, as :meth:`workbench.ui.live.figures.LiveFigures.stalls` gives them.
         """
         with self._lock:
@@ -171,6 +172,7 @@ class Board(anywidget.AnyWidget):
                 "title": c.title,
                 "description": c.description,
                 "note": c.note,
+                "timed": c.timed,
                 "light": c.light,
                 "dark": c.dark,
             }

@@ -24,6 +24,7 @@ class BoardChart:
             and its parameters (``t0``, ``t1``, ...) are the signals that it follows.
         dark: the same for a dark page.
         note: beside the heading; where numbers come from, and what the marks are.
+        timed: whether its x axis is the run's time.
     """
 
     id: str
@@ -32,6 +33,7 @@ class BoardChart:
     light: Mapping[str, Any]
     dark: Mapping[str, Any]
     note: str = ""
+    timed: bool = True
 
 
 @dataclass(frozen=True)

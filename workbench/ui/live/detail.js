@@ -115,7 +115,7 @@ class Detail {
   mark(plot, window) {
     const box = (plot.band ??= plot.holder.appendChild(element("div", "wb-band")));
     const { t0, t1 } = this.shown ?? {};
-    const there = plot.view && Number.isFinite(t0) && t1 >= window.t0 && t0 <= window.t1;
+    const there = plot.view && plot.chart.timed !== false && Number.isFinite(t0) && t1 >= window.t0 && t0 <= window.t1;
     box.hidden = !there;
     if (!there) return;
     const perS = plot.view.width() / (window.t1 - window.t0);

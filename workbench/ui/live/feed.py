@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from workbench.attached_config import AttachedConfig
 from workbench.errors import EngineError
-from workbench.i18n import speaking, spoken, translate
+from workbench.i18n import marked, speaking, spoken, translate
 from workbench.origin import origin_words
 from workbench.run import Run
 from workbench.session import Workbench
@@ -26,6 +27,12 @@ PUSH_S = 0.1
 _FIGURES_S = 1.0
 _LOOK_S = 0.5
 _ASKED = 4  # questions that wait
+LACKING = marked(
+    "Not here: steps, batches and memory peaks. An attached server shows what its client sees and its /metrics says."
+)
+_AND_NO_METRICS = marked(
+    "Not here: steps, batches, memory peaks, and the server's own figures: it has no /metrics that we know."
+)
 
 
 class Feed:
@@ -56,7 +63,8 @@ class Feed:
         self._window_s = board.window_s
         self._rows: LiveRows | None = None
         self._figures: LiveFigures | None = None
-        self._badge = ""
+        self._badge = self._lacks = ""
+        self._attached = False  # charts are those of an attached server
         self._kpis: list[Kpi] = []
         self._stalls: dict[str, Any] = {}
         self._asked: deque[Mapping[str, Any]] = deque(maxlen=_ASKED)
@@ -103,7 +111,8 @@ class Feed:
     def _tick(self) -> None:
         run = self._bench.current_run
         # While the charts are paused they stay what they are; what comes meanwhile is read afterwards.
-        if (run is not self._run or self._board.window_s != self._window_s) and not self._board.paused:
+        other = run is None and self._is_attached(None) != self._attached  # the form has changed what is to be started
+        if (other or run is not self._run or self._board.window_s != self._window_s) and not self._board.paused:
             self._tell_error()
             self._follow(run)
         try:
@@ -145,12 +154,15 @@ class Feed:
         self._run, self._place, self._window_s = run, Place(), self._board.window_s
         streams = {} if run is None else {one.request: one.class_name for one in run.workload.requests}
         slo = self._bench.slo if run is None else run.slo
-        self._rows = LiveRows(self._window_s, slo, streams)
+        attached = self._attached = self._is_attached(run)
+        self._lacks = translate(LACKING) if attached else ""
+        self._rows = LiveRows(self._window_s, slo, streams, attached=attached)
         self._figures = LiveFigures(slo, self._window_s)
         self._kpis, self._kpis_due, self._stalls = no_kpis(slo, self._window_s), 0.0, {}
         self._missed_before, self._failed = -1, ""
         self._badge = self._origin(run)
-        self._board.show(live_charts(slo, streams, label=self._badge), {"t0": 0.0, "t1": self._window_s})
+        charts = live_charts(slo, streams, label=self._badge, attached=attached)
+        self._board.show(charts, {"t0": 0.0, "t1": self._window_s})
 
     def _changes(self, run: Run) -> Changes:
         rows, figures = self._rows, self._figures
@@ -175,6 +187,10 @@ class Feed:
     def _take_facts(self, facts: Mapping[str, Any], rows: LiveRows) -> None:
         """What the engine says of itself while the run goes on."""
         rows.memory_split = facts.get("memory_split") or rows.memory_split  # known with its first step
+        if self._attached:
+            said = facts.get("attached") or {}
+            rows.histograms = said.get("histograms")
+            self._lacks = translate(LACKING if said.get("metrics") else _AND_NO_METRICS)
         self._lost = facts.get("probe_dropped") or 0
         faults = facts.get("probe_faults") or []
         for fault in faults[self._faults :]:
@@ -190,8 +206,17 @@ class Feed:
             "kpis": self._kpis,
             "badge": self._origin(None) if run is None else self._badge,
             "state": " · ".join(words),
+            "lacks": self._lacks,
             "dropped": max(0, self._place.missed - max(0, self._missed_before)) + self._lost,
         }
+
+    def _is_attached(self, run: Run | None) -> bool:
+        """Whether there are no steps to be had: somebody else's server, without our probe in it."""
+        if run is None:
+            config = getattr(self._bench, "config", None)  # a room's page has none
+            return isinstance(config, AttachedConfig) and config.probe is None
+        facts = run.engine_facts
+        return "attached" in facts and not (facts.get("config") or {}).get("probe")
 
     def _origin(self, run: Run | None) -> str:
         """Where the numbers come from; of simulated ones also how good they are."""

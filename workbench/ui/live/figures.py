@@ -47,11 +47,15 @@ class LiveFigures:
         self._tables: dict[str, pa.Table] = {name: schema.empty_table() for name, schema in TABLES.items()}
         self._arrivals: deque[tuple[float, int]] = deque()
         self._step: dict[str, Any] = {}
+        self._reading: dict[str, Any] = {}  # of an attached server's /metrics
         self._stalled: tuple[Trace, pd.DataFrame] | None = None
 
     def take(self, table: str, rows: list[dict[str, Any]]) -> None:
         """Take rows as a sink gets them."""
         if table == "memory":
+            return
+        if table == "server":
+            self._reading = rows[-1] if rows else self._reading
             return
         self._fresh[table] += rows
         if table == "tokens":
@@ -200,13 +204,12 @@ class LiveFigures:
         return self._stalled[1]
 
     def _kv(self) -> str:
-        use = self._step.get("kv_use")
+        newest = self._step or self._reading
+        use = newest.get("kv_use")
         if use is None:
             return NONE
-        step = self._step
-        return translate(
-            "{use:.0%} · {running} run, {waiting} wait", use=use, running=step["running"], waiting=step["waiting"]
-        )
+        running, waiting = (NONE if (n := newest.get(name)) is None else n for name in ("running", "waiting"))
+        return translate("{use:.0%} · {running} run, {waiting} wait", use=use, running=running, waiting=waiting)
 
 
 def no_kpis(slo: SLO, window_s: float) -> list[Kpi]:

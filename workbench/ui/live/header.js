@@ -12,12 +12,13 @@ class Header {
     this.follow = button(translate("Follow"), follow);
     this.follow.title = translate("Back to the newest data (Home, or double-click a chart)");
     line.append(this.badge, this.state, this.paused, this.stale, this.dropped, this.follow);
+    this.lacks = element("p", "wb-lacks");
     this.kpis = element("dl", "wb-kpis");
     this.said = element("div", "wb-said");
     this.said.setAttribute("role", "status"); // polite
     this.saidAt = -Infinity;
     this.saidState = null;
-    this.root.append(line, this.kpis, this.said);
+    this.root.append(line, this.lacks, this.kpis, this.said);
   }
 
   show(status, { stale, paused, following }) {
@@ -30,6 +31,7 @@ class Header {
     put(this.paused, paused ? translate("paused") : "");
     put(this.stale, stale ? translate("stale: no data for {stale} s", { stale }) : status.stale ? translate("stale") : "");
     put(this.dropped, status.dropped ? translate("{count} records dropped", { count: status.dropped.toLocaleString("en") }) : "");
+    put(this.lacks, status.lacks ?? "");
     this.follow.hidden = following;
     const kpis = status.kpis ?? [];
     while (this.kpis.childElementCount > kpis.length) this.kpis.lastChild.remove();

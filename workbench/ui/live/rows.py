@@ -11,6 +11,7 @@ from workbench.ui.live.changes import Changes
 from workbench.ui.live.chart_rows import ChartRows, Window
 from workbench.ui.live.gap_rows import GapRows
 from workbench.ui.live.knob_rows import KnobRows
+from workbench.ui.live.server_rows import LatencyRows, RateRows, ReadingRows
 from workbench.ui.live.specs import SIGNALS
 from workbench.ui.live.step_rows import MakeUpRows, MemoryRows, QueueRows
 from workbench.ui.live.steps_in import StepsIn
@@ -20,7 +21,7 @@ LIMIT = 2000  # rows in one chart: what a browser redraws ten times a second
 
 
 class LiveRows:
-    """The rows of the four charts of :func:`workbench.ui.live.specs.live_charts`, for one run and one window length.
+    """The rows of the charts of :func:`workbench.ui.live.specs.live_charts`, for one run and one window length.
 
     Another run or another length needs another one, which may take all rows of the run at once: what is long past
     costs little.
@@ -32,6 +33,7 @@ class LiveRows:
         memory_split: bytes of what the engine's memory is made of (``weights_bytes``, ``kv_bytes``, ``graphs_bytes``);
             an engine tells it with its first step, see :attr:`memory_split`.
         limit: most rows of one chart, at least 1,000.
+        attached: whether there are no steps, but what a server says of itself.
     """
 
     def __init__(
@@ -41,6 +43,8 @@ class LiveRows:
         streams: Mapping[str, str],
         memory_split: Mapping[str, Any] | None = None,
         limit: int = LIMIT,
+        *,
+        attached: bool = False,
     ) -> None:
         self._window_s = window_s
         self._inbox: deque[tuple[str, Sequence[Mapping[str, Any]]]] = deque()
@@ -53,6 +57,14 @@ class LiveRows:
             "memory": self._memory,
             "queue": self._queue,
         }
+        self._rates, self._readings, self._latency = RateRows(limit), ReadingRows(limit), LatencyRows()
+        if attached:
+            self._charts = {
+                "gaps": self._gaps,
+                "rates": self._rates,
+                "queue": self._readings,
+                "latency": self._latency,
+            }
         self._tops = {
             "gap_hi": Top(SIGNALS["gap_hi"], room=5.0),
             "tokens_top": Top(SIGNALS["tokens_top"], room=1.3),
@@ -60,9 +72,11 @@ class LiveRows:
             "mib_top": Top(SIGNALS["mib_top"], room=1.15),
             "gib_top": Top(SIGNALS["gib_top"], room=1.15),
             "requests_top": Top(SIGNALS["requests_top"], room=1.2),
+            "rate_top": Top(SIGNALS["rate_top"], room=1.15),
+            "lat_hi": Top(SIGNALS["lat_hi"], up=decade),
         }
         # A lower end is the inverse of an upper one.
-        self._lows = {name: Top(1 / SIGNALS[name], up=decade) for name in ("gap_lo", "ms_lo")}
+        self._lows = {name: Top(1 / SIGNALS[name], up=decade) for name in ("gap_lo", "ms_lo", "lat_lo")}
 
     @property
     def memory_split(self) -> Mapping[str, Any] | None:
@@ -72,6 +86,15 @@ class LiveRows:
     @memory_split.setter
     def memory_split(self, split: Mapping[str, Any] | None) -> None:
         self._memory.split = split
+
+    @property
+    def histograms(self) -> Mapping[str, Any] | None:
+        """What an attached server's histograms have counted so far; may be set when it changes."""
+        return self._latency.histograms
+
+    @histograms.setter
+    def histograms(self, found: Mapping[str, Any] | None) -> None:
+        self._latency.histograms = found
 
     def take(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Take rows of one table of the trace, as a sink gets them; from any thread, and at once."""
@@ -97,6 +120,7 @@ class LiveRows:
         self._gaps.settle(window)
         self._make_up.settle()
         self._memory.settle()
+        self._latency.settle()
         rules, labels = self._knobs.shown(window)
         add, drop = {}, {}
         for name, chart in self._charts.items():
@@ -122,6 +146,9 @@ class LiveRows:
                 self._steps.take_batch(rows)
             case "memory":
                 self._memory.samples(rows)
+            case "server":
+                self._rates.take(rows)
+                self._readings.take(rows)
             case "knobs":
                 self._knobs.take(rows)
 
@@ -129,15 +156,18 @@ class LiveRows:
         shortest_gap, longest_gap = self._gaps.span_ms()
         tokens, shortest, longest = self._make_up.tops()
         peak, held = self._memory.tops()
+        quick, slow = self._latency.span()
         largest = {
             "gap_hi": longest_gap,
             "tokens_top": tokens,
             "ms_hi": longest,
             "mib_top": peak,
             "gib_top": held,
-            "requests_top": self._queue.top(),
+            "requests_top": max(self._queue.top(), self._readings.top()),
+            "rate_top": self._rates.top(),
+            "lat_hi": slow,
         }
-        smallest = {"gap_lo": shortest_gap, "ms_lo": shortest}
+        smallest = {"gap_lo": shortest_gap, "ms_lo": shortest, "lat_lo": quick}
         found = {name: self._tops[name].follow(value, now_s) for name, value in largest.items()}
         for name, value in smallest.items():
             found[name] = 1 / self._lows[name].follow(1 / value if value else 0.0, now_s)

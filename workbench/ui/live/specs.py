@@ -1,4 +1,4 @@
-"""The four live charts as specs: drawn by the same code as the static ones, with names in place of rows."""
+"""The live charts as specs: drawn by the same code as the static ones, with names in place of rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from workbench.ui.charts.scales import RIGHT_ROOM, named
 from workbench.ui.charts.theme import PADDING, finish
 from workbench.ui.live.changes import BoardChart
 from workbench.ui.live.kept import compiled
+from workbench.ui.live.server_specs import LATENCY, server_charts
 
 OTHER = "other"  # series of streams and classes that were not planned
 _DARK_FOR = {getattr(LIGHT, one.name): getattr(DARK, one.name) for one in fields(Palette)}
+_WITHOUT_RIGHT = ("gaps", "rates", LATENCY)  # charts without a right axis
 _RULES = ("rules", "rule_labels")
 _HEIGHT = 150  # px of each plot: four of them and the header fit a laptop's screen
 # Parameters and their values before the first row; the window is that of the panel.
@@ -37,11 +39,16 @@ SIGNALS = {
     "mib_top": 1.0,
     "gib_top": 1.0,
     "requests_top": 4.0,
+    "rate_top": 64.0,
+    "lat_lo": 0.01,
+    "lat_hi": 10.0,
 }
 
 
-def live_charts(slo: SLO, streams: Mapping[str, str], *, label: str) -> list[BoardChart]:
+def live_charts(slo: SLO, streams: Mapping[str, str], *, label: str, attached: bool = False) -> list[BoardChart]:
     """Specs of the charts ``gaps``, ``steps``, ``memory`` and ``queue``, light and dark.
+
+    Of an attached server without our probe: ``gaps``, ``rates``, ``queue`` and ``latency``.
 
     Their data come from :class:`workbench.ui.live.rows.LiveRows`, their parameters are :data:`SIGNALS`.
 
@@ -49,25 +56,27 @@ def live_charts(slo: SLO, streams: Mapping[str, str], *, label: str) -> list[Boa
         slo: the promise that makes a gap a stall.
         streams: request → class, of the requests that are planned.
         label: where the numbers come from, such as "live CPU".
+        attached: whether there are no steps, but what a server says of itself.
     """
-    return list(_built(slo, tuple(series_names(streams)[1]), label, spoken()))
+    return list(_built(slo, tuple(series_names(streams)[1]), label, attached, spoken()))
 
 
-def written(slo: SLO, streams: Mapping[str, str], *, label: str) -> list[BoardChart]:
+def written(slo: SLO, streams: Mapping[str, str], *, label: str, attached: bool = False) -> list[BoardChart]:
     """The same in Vega-Lite, as Altair writes it; :func:`live_charts` compiles it, so that no page has to."""
     look = Look(height=_HEIGHT, live=True)
     made = []
-    for name, title, description, chart in _charts(slo, series_names(streams)[1], label, look):
+    for name, title, description, chart in _charts(slo, series_names(streams)[1], label, look, attached=attached):
         light = _spec(name, chart)
-        made.append(BoardChart(name, title, description, light, _in_the_dark(light), str(light["title"]["subtitle"])))
+        note = str(light["title"]["subtitle"])
+        made.append(BoardChart(name, title, description, light, _in_the_dark(light), note, timed=name != LATENCY))
     return made
 
 
 @lru_cache(maxsize=16)
-def _built(slo: SLO, names: tuple[str, ...], label: str, lang: str) -> tuple[BoardChart, ...]:
+def _built(slo: SLO, names: tuple[str, ...], label: str, attached: bool, lang: str) -> tuple[BoardChart, ...]:
     """Altair takes a tenth of a second a chart; a further run of the same classes has the same charts."""
     with speaking(lang):
-        charts = written(slo, {name: name for name in names if name != OTHER}, label=label)
+        charts = written(slo, {name: name for name in names if name != OTHER}, label=label, attached=attached)
     return tuple(replace(one, light=_compiled(one.light), dark=_compiled(one.dark)) for one in charts)
 
 
@@ -97,7 +106,9 @@ def series_names(streams: Mapping[str, str]) -> tuple[dict[str, str], list[str]]
     return of, [*sorted(set(of.values()) - {OTHER}), OTHER]
 
 
-def _charts(slo: SLO, names: Sequence[str], label: str, look: Look) -> Iterator[tuple[str, str, str, alt.LayerChart]]:
+def _charts(
+    slo: SLO, names: Sequence[str], label: str, look: Look, *, attached: bool = False
+) -> Iterator[tuple[str, str, str, alt.LayerChart]]:
     """Id, title, description and chart of each."""
     gpu = "GPU" in label.upper()
     what = marked("device used") if gpu else marked("resident")
@@ -121,6 +132,10 @@ def _charts(slo: SLO, names: Sequence[str], label: str, look: Look) -> Iterator[
         ),
         look,
     )
+    if attached:
+        for name, title, subtitle, description, chart in server_charts(label, look):
+            yield _finished(name, title, subtitle, description, chart, look)
+        return
     yield _finished(
         "steps",
         step_marks.NAME,
@@ -176,6 +191,6 @@ def _finished(
 
 def _spec(name: str, chart: alt.LayerChart) -> dict[str, Any]:
     spec: dict[str, Any] = localise(chart.to_dict(validate=False))  # the tests compile it
-    if name == "gaps":  # the only one without a right axis: leave the room, so that the time axes line up
+    if name in _WITHOUT_RIGHT:  # leave the room, so that the time axes line up
         spec["padding"] = dict.fromkeys(("left", "top", "bottom"), PADDING) | {"right": PADDING + RIGHT_ROOM}
     return spec | {"params": [{"name": key, "value": value} for key, value in SIGNALS.items()]}

@@ -170,22 +170,34 @@ class QueueRows(ChartRows):
 
     def step(self, step: Step) -> None:
         """Take a step, after those before it."""
-        t, kv = round(step.start_s, 4), number(step.row, "kv_use")
+        victims = step.row.get("preempted") or ()
+        self.state(step.start_s, step.end_s, step.row, len(victims), ", ".join(victims))
+
+    def state(self, at_s: float, until_s: float, row: Mapping[str, Any], victims: int, who: str) -> None:
+        """Take the state at a moment, after those before it.
+
+        Args:
+            at_s: that moment.
+            until_s: how long it holds at least.
+            row: with ``kv_use`` (0..1), ``running`` and ``waiting``; what is missing is not drawn.
+            victims: how many were preempted.
+            who: their names.
+        """
+        t, kv = round(at_s, 4), number(row, "kv_use")
         rows: list[tuple[str, Row]] = []
         values: dict[str, float] = {}
         if kv is not None:
             values["kv"] = kv * 100
             rows.append(("kv", {"t": t, "kv": round(kv * 100, 2)}))
         for series in (RUNNING, WAITING):
-            many = number(step.row, series)
+            many = number(row, series)
             if many is not None:
                 values[series] = many
                 rows.append(("requests", {"t": t, "series": series, "requests": many}))
-        self._steps.offer(step.start_s, values, self.group(*rows), len(rows), until_s=step.end_s)
-        victims = step.row.get("preempted")
+        self._steps.offer(at_s, values, self.group(*rows), len(rows), until_s=until_s)
         if victims:
-            row = {"t": t, "victims": len(victims), "who": ", ".join(victims)}
-            self._losses.offer(step.start_s, {"victims": len(victims)}, self.group(("losses", row)))
+            loss: Row = {"t": t, "victims": victims, "who": who}
+            self._losses.offer(at_s, {"victims": victims}, self.group(("losses", loss)))
 
     def top(self) -> float:
         """Most requests running or waiting, of what is in sight; 0 where there is none."""

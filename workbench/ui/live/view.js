@@ -127,7 +127,7 @@ class BoardView {
       this.detail.show(null); // of another run
       for (const plot of this.plots) plot.finalize();
       this.plots = charts.map((chart) => new Plot(chart, () => this.schedule()));
-      for (const plot of this.plots) {
+      for (const plot of this.plots.filter((one) => one.chart.timed !== false)) {
         this.window.listen(plot, this.over.signal);
         this.picker.listen(plot, this, this.over.signal);
       }

@@ -7,14 +7,23 @@ from workbench.ui.panel.controls import Control
 from workbench.ui.panel.parts import Button, Part, row
 
 RUN, STOP = marked("Run load"), marked("Stop load")
+# Of an engine that we start, and of a server that runs already.
+_OURS = (
+    (marked("Start engine"), marked("start(): start vLLM with the fields above")),
+    (marked("Stop engine"), marked("stop(): end the run and the engine, at any moment")),
+)
+_THEIRS = (
+    (marked("Attach"), marked("start(): ask the server what it is; nothing of it is started or changed")),
+    (marked("Leave server"), marked("stop(): end the run, and leave the server running as it is")),
+)
 
 
 class Buttons:
     """All buttons. What each does is in :mod:`workbench.ui.panel.driving`; its tooltip names the method behind it."""
 
     def __init__(self) -> None:
-        self.start = Button("start", "Start engine", "start(): start vLLM with the fields above", "success")
-        self.stop = Button("stop", "Stop engine", "stop(): end the run and the engine, at any moment")
+        self.start = Button("start", *_OURS[0], "success")
+        self.stop = Button("stop", *_OURS[1])
         self.run = Button("run", RUN, "run(scenario): play the mix and record it; stop_load() ends it", "primary")
         self.drop = Button(
             "drop", "Drop a long prompt now", "drop_long(tokens): one long offline prompt (class 2), at once", "warning"
@@ -39,6 +48,11 @@ class Buttons:
             self.serve,
             self.sglang,
         )
+
+    def call(self, *, attached: bool) -> None:
+        """Name the first two after what they do: nobody shall fear that *Stop* ends a server that is not ours."""
+        for button, (text, hint) in zip((self.start, self.stop), _THEIRS if attached else _OURS, strict=True):
+            button.change(text=text, hint=hint)
 
     def fit(
         self,

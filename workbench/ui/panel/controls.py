@@ -125,6 +125,10 @@ class Choice(Control):
         # At once: in between, the page would show a value that is not in force.
         self.change(options=[self._text(one) for one in self._options], value=self._options.index(value))
 
+    def blank(self, text: str) -> None:
+        """Show a text in place of whatever value, since the true one is not known; an empty one shows values again."""
+        self.change(options=[text or self._text(one) for one in self._options])
+
     def show(self, value: Any) -> None:
         """Set the value without telling anybody; one that is not offered is shown as it is, not as the nearest."""
         if value in self._options:

@@ -12,6 +12,7 @@ from workbench.ui.panel.actions import Actions
 from workbench.ui.panel.driving import Driving
 from workbench.ui.panel.forms import Forms
 from workbench.ui.panel.log import LogDrawer
+from workbench.ui.panel.startup import ATTACHED
 from workbench.ui.panel.step_memory import StepMemory
 
 
@@ -66,6 +67,7 @@ class Fitting:
         self._fit_knobs(ready, why)
         held = self._bench.held_by
         forms.knobs.lock(f"Locked: {held} goes on; stop it to turn knobs yourself." if held else "")
+        forms.buttons.call(attached=forms.start.engine.value == ATTACHED)
         forms.buttons.fit(
             can_start=not starting and not up and forms.start.problem is None,
             can_stop=(starting or up or engine.state == "failed") and not going("stop"),

@@ -214,7 +214,7 @@ const KINDS = {
 
   text(part, form) {
     const control = element("input");
-    Object.assign(control, { type: "text", spellcheck: false, placeholder: part.placeholder ?? "" });
+    Object.assign(control, { type: "text", spellcheck: false });
     const after = [];
     if (part.suggestions) {
       const list = element("datalist");
@@ -223,7 +223,8 @@ const KINDS = {
       control.setAttribute("list", list.id);
       after.push(list);
     }
-    return field(part, form, control, { read: () => control.value, write: (now) => (control.value = now.value), after });
+    const write = (now) => Object.assign(control, { value: now.value, placeholder: now.placeholder ?? "" });
+    return field(part, form, control, { read: () => control.value, write, after });
   },
 
   note() {

@@ -119,6 +119,7 @@ class KnobForm:
         """Show that there is no engine."""
         with self._said.together():
             self._envelope = None
+            self._blank("")
             self._enable()
             self._say(None)
             self.remind()
@@ -128,6 +129,7 @@ class KnobForm:
         """Show that the engine has no hot knobs, and why."""
         with self._said.together():
             self.unbind()
+            self._blank(translate("n/a"))  # not ours to know
             self._say(why)
 
     def lock(self, why: str) -> None:
@@ -190,6 +192,11 @@ class KnobForm:
     def _say(self, problem: str | None) -> None:
         self._problem = problem
         self._said.text = problem or self._locked or None
+
+    def _blank(self, text: str) -> None:
+        for one in self.controls.values():
+            if isinstance(one, Choice):
+                one.blank(text)
 
     def _hide_what_does_nothing(self) -> None:
         policy = self.controls["policy"].value

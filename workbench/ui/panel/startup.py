@@ -36,6 +36,7 @@ _OFFERED: Mapping[str, tuple[int, ...]] = {
 LIVE, SIMULATED, ATTACHED = marked("live"), marked("simulated"), marked("attached")
 _SERVER = ("url", "api_key_env", "chat", "insecure", "ca", "tokenizer", "probe")
 _OF_ANY = ("model", "max_model_len", "start_timeout_s")  # fields that say something about an attached server, too
+_FIRST_SERVED = marked("the first that it serves")
 _URL = "http://127.0.0.1:8000/v1"
 _GPUS = ("H100", "H200", "A100", "B200", "L40S", "RTX 4090", "cpu")
 # Not count: that is tensor times pipeline parallel.
@@ -204,6 +205,8 @@ class StartUpForm:
             for name, one in self.controls.items():  # what it was started with is not known
                 one.hidden = self._attached and name not in _OF_ANY
             self.preset.hidden = self._attached
+            model = self.controls["model"]
+            model.change(placeholder=_FIRST_SERVED if self._attached else model.default)
         self._said.text = self._problem
         name = _OWN
         if self._config is not None and self.engine.value == LIVE:
