@@ -14,6 +14,7 @@ from workbench.report.html import write_report
 from workbench.report.packed import unpack_table
 from workbench.report.run import ReportRun
 from workbench.report.table import COLUMNS
+from workbench.trace import Trace
 
 
 def inside(path):
@@ -72,6 +73,20 @@ def test_an_attached_run_has_a_report_that_says_what_is_missing(make_trace, tmp_
     assert "No step records in this trace" in text
     assert "No memory peak per step in this trace" in text
     assert 'data-key="peak_activation_mib"><span class="value">n/a</span>' in text
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted", "complete"])
+def test_a_run_that_did_not_come_to_its_end_says_so_above_its_figures(make_trace, tmp_path, status):
+    trace = make_trace(output=5)
+    reason = None if status == "complete" else "the engine died in mid-run: out of host memory"
+    cut = ReportRun("b", Trace(trace.tables, {**trace.meta, "status": status, "reason": reason}), {}, SLO())
+    text = write_report(
+        tmp_path / "r.html", [ReportRun("a", trace, {}, SLO()), cut], title="t", question="q"
+    ).read_text()
+    above = text[: text.index('id="comparison"')]
+    assert ("is not whole" in above) is (status != "complete")
+    if status != "complete":
+        assert f"“b” is not whole ({status}): the engine died in mid-run: out of host memory</p>" in above
 
 
 def test_secrets_stay_out(report):

@@ -46,6 +46,7 @@ _QUIET_S = 3.0  # after its engine died a play is left this long to end, then is
 _CLOSE_S = 5.0
 
 Died = Callable[[], EngineError | None]
+Look = Callable[[], object] | None
 
 
 class DriverProcess:
@@ -101,6 +102,7 @@ class DriverProcess:
         died: Died,
         hold_s: float | None = None,
         text_of: Callable[[Request], str] | None = None,
+        look: Look = None,
     ) -> Play:
         """Start a play.
 
@@ -112,6 +114,8 @@ class DriverProcess:
             died: tells whether the engine has ended, and why.
             hold_s: requests planned from here on wait for :meth:`Play.release`.
             text_of: makes the text that is sent in place of a prompt's token ids.
+            look: asks the server how it is, so that ``died`` knows: called once all requests have ended, where some
+                failed that were not wrong. A server may fail them some seconds before its processes end.
 
         Raises:
             EngineError: a play is going on, or the client process has ended.
@@ -133,7 +137,7 @@ class DriverProcess:
             with contextlib.ExitStack() as entered:
                 entered.enter_context(recording(play))
                 self._send(Begin(number, zero, dict(workload.concurrency), hold_s))
-                following = (number, play, entered.pop_all(), died)
+                following = (number, play, entered.pop_all(), died, look)
             self._thread = threading.Thread(target=self._follow, args=following, name=f"play {number}", daemon=True)
             self._thread.start()
         except BaseException:
@@ -184,12 +188,12 @@ class DriverProcess:
         with contextlib.suppress(EngineError):
             self._send(Cancel(number))
 
-    def _follow(self, number: int, play: Play, recording: AbstractContextManager[None], died: Died) -> None:
+    def _follow(self, number: int, play: Play, recording: AbstractContextManager[None], died: Died, look: Look) -> None:
         """Take a play's rows until it is done, its engine is gone, or its child is."""
         error: WorkbenchError | None = None
         try:
             with recording:
-                error = self._take(number, play, died)
+                error = self._take(number, play, died) or _fate(play, died, look)
                 play.give_up(str(error) if error else "added when the play had ended")
         except WorkbenchError as failure:  # of the sink: a disk that is full, say
             error = error or failure
@@ -214,7 +218,7 @@ class DriverProcess:
                     case Failed() as report:
                         failed = failed or EngineError(f"driver: {report.error}")
                     case Done() as report if report.play == number:
-                        return dead or failed or _fate(play, died)
+                        return dead or failed
                     case Rows() as report if report.play == number:
                         play.take(report)
             elif child_ended:
@@ -248,9 +252,11 @@ class DriverProcess:
         )
 
 
-def _fate(play: Play, died: Died) -> EngineError | None:
+def _fate(play: Play, died: Died, look: Look) -> EngineError | None:
     """Whether the engine has died; requests that failed may have learned of it before the guard did."""
-    deadline = time.monotonic() + (_FATE_S if play.failed else 0.0)
+    if play.broken and look is not None:
+        look()
+    deadline = time.monotonic() + (_FATE_S if play.broken else 0.0)
     while (error := died()) is None and time.monotonic() < deadline:
         time.sleep(0.02)
     return error

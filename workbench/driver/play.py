@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from workbench.driver.messages import Add, Cancel, Item, Order, Release, Rows, TokenRow, row_of
+from workbench.driver.messages import Add, Cancel, Item, Order, Release, Rows, TokenRow, is_refused, row_of
 from workbench.errors import EngineError, InputError, WorkbenchError
 from workbench.trace import Sink
 from workbench.workload.request import Request
@@ -41,7 +41,7 @@ class Play:
         self.zero = zero
         self.in_flight = 0
         self.output_tokens = 0  # that have arrived
-        self.failed = 0  # requests that ended with an error
+        self.broken = 0  # requests that failed, and not because the server found them wrong
         self.error: WorkbenchError | None = None
         self._number, self._send, self._sink = number, send, sink
         self._unreported = {item.request: item for item in items}
@@ -117,7 +117,7 @@ class Play:
         if rows.requests:
             for row in rows.requests:
                 self._unreported.pop(row.request, None)
-                self.failed += row.status == "error"
+                self.broken += row.status == "error" and not is_refused(row)
             self._sink.rows("requests", [msgspec.to_builtins(row) for row in rows.requests])
 
     def give_up(self, why: str) -> None:
