@@ -219,8 +219,14 @@ class AttachedEngine:
 
             if self._play is None or self._play.done:  # else the driver refuses
                 watch.before()
-            self._play = driver.play(workload, sink, recording, self.death, hold_s, self._texts)
+            self._play = driver.play(workload, sink, recording, self.death, hold_s, self._texts, watch.ask)
             return self._play
+
+    @property
+    def trouble(self) -> str:
+        """What is odd in a run that goes on, in a line; empty where nothing is."""
+        play, watch = self._play, self._watch
+        return watch.silence(play.output_tokens) if watch and play and not play.done and play.in_flight else ""
 
     def death(self) -> EngineDiedError | None:
         """The error to raise if the server is gone, or was left, else none."""
