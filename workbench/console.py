@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from workbench.progress_lines import ProgressLines
+
 if TYPE_CHECKING:  # a table needs neither an engine nor pandas
     from workbench.engine.protocol import Progress as Tell
     from workbench.run import Run
@@ -64,8 +66,16 @@ class _Bars(Progress):
 
 @contextmanager
 def bars() -> Iterator[Progress]:
-    """Progress bars that stay on screen; in a pipe each line is printed once, when it ends."""
-    progress = _Bars(
+    """Progress bars that stay on screen; where there is none, lines at a rate that a log can bear."""
+    progress = _bars() if err.is_terminal else ProgressLines(err)
+    try:
+        yield progress
+    finally:
+        progress.stop()
+
+
+def _bars() -> Progress:
+    return _Bars(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
@@ -75,10 +85,6 @@ def bars() -> Iterator[Progress]:
         console=err,
         refresh_per_second=5,
     )
-    try:
-        yield progress
-    finally:
-        progress.stop()
 
 
 def engine_start(progress: Progress) -> Tell:
@@ -116,7 +122,7 @@ def follow(progress: Progress, setting: Setting | None, run: Run) -> None:
     task = progress.add_task(setting.name if setting else "run", total=total, note="tokens")
     while not run.wait(0.1):
         done, _ = run.progress
-        progress.update(task, completed=done)
+        progress.update(task, completed=done, note=run.trouble or "tokens")
     progress.update(task, completed=run.progress[0], note="recorded")
 
 

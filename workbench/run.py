@@ -249,6 +249,11 @@ class Run(RecordedRun):
         return {**(self._begun.get("engine") or {}), **known}
 
     @property
+    def trouble(self) -> str:
+        """What is odd with its engine just now, in a line; empty where nothing is."""
+        return str(getattr(self._engine, "trouble", ""))
+
+    @property
     def done(self) -> bool:
         """Whether the run has ended and is on disk."""
         return self._done.is_set()

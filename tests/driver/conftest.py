@@ -60,10 +60,10 @@ def request(name, arrival_s=0.0, tokens=4, class_name="chat", prompt=(5, 6, 7, 8
     return Request(name, class_name, 0, arrival_s, prompt, tokens)
 
 
-def start(driver, *requests, sink=None, concurrency=None, died=lambda: None, hold_s=None):
+def start(driver, *requests, sink=None, concurrency=None, died=lambda: None, hold_s=None, look=None):
     sink = sink or Recorder()
     workload = Workload(requests, concurrency or {})
-    return driver.play(workload, sink, lambda zero: contextlib.nullcontext(), died, hold_s), sink
+    return driver.play(workload, sink, lambda zero: contextlib.nullcontext(), died, hold_s, look=look), sink
 
 
 @pytest.fixture(scope="session")

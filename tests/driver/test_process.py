@@ -124,6 +124,31 @@ def test_a_killed_server_ends_the_play(drive, own_server, start, request_, patie
     assert all(row["error"] and row["done_s"] is not None for row in sink.requests)
 
 
+@pytest.mark.parametrize("script", ["crash", "proxy", "bad_charset", "mid_error", "cut", "abort"])
+def test_where_requests_broke_the_server_is_looked_at_before_the_play_ends(
+    drive, server, start, request_, patience, script
+):
+    dead = []
+    play, sink = start(
+        drive(server.port),
+        request_(f"{script}/fate"),
+        died=lambda: dead[0] if dead else None,
+        look=lambda: dead.append(EngineDiedError("the engine died")),
+    )
+    with pytest.raises(EngineDiedError, match="the engine died"):
+        play.wait(patience)
+    assert sink.by_name[f"{script}/fate"]["status"] == "error"
+
+
+def test_a_request_that_the_server_finds_wrong_is_no_reason_to_look_at_it(drive, server, start, request_, patience):
+    looked, driver = [], drive(server.port)
+    names = [f"{script}/wrong" for script in ("too_long", "unauthorised", "redirect", "plain", "stop")]
+    play, sink = start(driver, *map(request_, names), look=lambda: looked.append(1))
+    assert play.wait(patience)
+    assert [sink.by_name[name]["status"] for name in names] == ["error"] * 3 + ["ok"] * 2
+    assert looked == []
+
+
 @pytest.mark.parametrize("reports", [True, False], ids=["client answers", "client hangs"])
 def test_a_play_does_not_outlast_its_engine(monkeypatch, drive, server, start, request_, patience, reports):
     monkeypatch.setattr("workbench.driver.host._QUIET_S", 0.3)

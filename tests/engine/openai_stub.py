@@ -3,8 +3,9 @@
 ``python openai_stub.py SETTINGS_JSON`` prints its port and ends when stdin closes. Settings: ``kind`` (vllm, sglang or
 plain), ``key``, ``prefix`` (base path before /v1), ``per_word`` (tokens it counts for a word), ``usage``, ``chat``,
 ``cert`` and ``keyfile``, ``models`` (a status or a text in place of the list), ``redirect`` (where /v1/models points),
-``metrics``, ``die_after`` (requests after which it ends at once), ``port`` (to listen on again),
-``streams`` (a status in place of any stream).
+``metrics``, ``die_after`` (requests after which it ends at once), ``sick_after`` (tokens after which a stream ends with
+an error, and /health with 503, as vLLM's do for the seconds between its engine's end and its own), ``port`` (to
+listen on again), ``streams`` (a status in place of any stream).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ GAP_S = 0.01
 class Stub:
     def __init__(self, settings):
         self.settings = {"kind": "vllm", "per_word": 1.0, "usage": True, "metrics": True} | settings
+        self.sick = False
         self.seen, self.prompt_tokens, self.output_tokens, self.ended = [], 0, 0, 0
 
     def refused(self, request):
@@ -52,6 +54,9 @@ class Stub:
         if kind != "plain":
             card["max_model_len"] = 4096
         return web.json_response({"object": "list", "data": [card, {"id": "second", "object": "model"}]})
+
+    async def health(self, request):
+        return web.Response(status=503 if self.sick else 200)
 
     async def version(self, request):
         return web.json_response({"version": "9.9.9"})
@@ -124,6 +129,10 @@ class Stub:
             await response.write(_event({"delta": {"role": "assistant", "content": ""}}))
         for i in range(n):
             await asyncio.sleep(GAP_S)
+            if i == self.settings.get("sick_after"):
+                self.sick = True
+                await response.write(b'data: {"error": {"message": "EngineCore encountered an issue."}}\n\n')
+                return response
             last = "length" if i == n - 1 else None
             self.output_tokens += 1
             await response.write(
@@ -151,6 +160,7 @@ async def main():
     app.router.add_get(f"{prefix}/v1/models", stub.models)
     app.router.add_post(f"{prefix}/v1/completions", stub.completions)
     app.router.add_post(f"{prefix}/v1/chat/completions", stub.chats)
+    app.router.add_get(f"{prefix}/health", stub.health)
     app.router.add_get("/told", stub.told)
     if stub.settings["metrics"]:
         app.router.add_get(f"{prefix}/metrics", stub.metrics)

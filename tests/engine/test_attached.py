@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -12,6 +16,7 @@ import pytest
 
 from workbench import Workbench
 from workbench.attached_config import base_of
+from workbench.engine import attached_watch
 from workbench.errors import (
     ConfigError,
     EngineDiedError,
@@ -306,6 +311,40 @@ def test_a_server_that_dies_in_mid_run_is_named_and_what_was_measured_stays(stub
     assert run.trace.tokens["n"].sum() >= 20
     assert set(run.trace.requests["status"]) <= {"error", "unfinished", "cancelled"}
     assert bench.engine.state == "failed"
+
+
+def test_a_server_whose_engine_died_is_named_while_it_still_answers(stub, attach):
+    server = stub(own=True, sick_after=20)
+    bench = attach(server.port)
+    bench.start()
+    run = bench.run(scenario(output=100, count=2))
+    with pytest.raises(EngineDiedError, match="it says 503 to /health: its engine is dead; what was measured is kept"):
+        run.wait(60)
+    assert (run.meta["status"], bench.engine.state) == ("failed", "failed")
+    assert run.trace.tokens["n"].sum() == 2 * 20
+
+
+def test_a_server_that_neither_answers_nor_sends_is_told_and_nothing_is_ended(stub, attach, monkeypatch):
+    monkeypatch.setattr(attached_watch, "SILENT_S", 0.5)
+    monkeypatch.setattr(attached_watch, "_TIMEOUT_S", 0.2)
+    server = stub(own=True)
+    bench = attach(server.port)
+    bench.start()
+    run = bench.run(scenario(output=300, count=2))
+    while run.progress[0] < 20:
+        assert not run.wait(0.05)
+    os.kill(server.process.pid, signal.SIGSTOP)
+    deadline = time.monotonic() + 60
+    while not run.trouble:
+        assert not run.wait(0.05)
+        assert time.monotonic() < deadline
+    assert re.search(
+        rf"attached server http://127.0.0.1:{server.port}/v1: no answer and no token for \d+ s", run.trouble
+    )
+    os.kill(server.process.pid, signal.SIGCONT)
+    assert run.wait(60)
+    assert run.trouble == ""
+    assert (run.meta["status"], run.trace.tokens["n"].sum()) == ("complete", 600)
 
 
 def test_leaving_leaves_the_server_as_it_is(stub, attach):

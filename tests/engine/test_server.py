@@ -2,10 +2,12 @@
 
 import http.server
 import json
+import socket
 import threading
 
 import pytest
 
+from workbench.engine import server
 from workbench.engine.server import Server
 from workbench.errors import EngineError
 
@@ -31,12 +33,12 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def api():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    server.status, server.asked, server.keys = 200, [], []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    api = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    api.status, api.asked, api.keys = 200, [], []
+    threading.Thread(target=api.serve_forever, daemon=True).start()
+    yield api
+    api.shutdown()
+    api.server_close()
 
 
 def test_health_is_its_answer(api):
@@ -45,6 +47,27 @@ def test_health_is_its_answer(api):
     api.status = 503
     assert not ours.is_healthy()
     assert api.keys == ["Bearer key"] * 2
+
+
+def test_a_server_is_lost_by_its_own_word(api):
+    ours = Server(api.server_port, "key", "smollm2")
+    for status, lost in ((200, False), (503, True), (500, False), (404, False)):
+        api.status = status
+        assert ours.is_lost() is lost, status
+
+
+def test_one_bad_answer_is_not_the_end(api):
+    ours, answers = Server(api.server_port, "key", "smollm2"), iter([503, 200])
+    api.status = 200
+    ask = ours._ask
+    ours._ask = lambda *what: ask(*what) and next(answers)
+    assert not ours.is_lost()
+
+
+def test_a_server_that_is_slow_is_not_lost(monkeypatch):
+    monkeypatch.setattr(server, "_TIMEOUT_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections and never answers
+        assert not Server(silent.getsockname()[1], "key", "smollm2").is_lost()
 
 
 def test_a_step_is_one_token_in_and_one_out(api):
@@ -61,5 +84,6 @@ def test_where_nobody_listens(api):
     api.server_close()
     ours = Server(api.server_port, "key", "smollm2")
     assert not ours.is_healthy()
+    assert ours.is_lost()
     with pytest.raises(EngineError, match=r"engine: got no answer \(.*refused"):
         ours.make_one_step()

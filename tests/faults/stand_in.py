@@ -4,7 +4,9 @@
 ``period_ms``: each request has its whole prompt in the first one and a token out of every one. It reads the knob page
 as the probe does and sends the probe's records. What is wrong with it: ``lines_per_s`` that it logs meanwhile,
 ``stall_at``, the step before which it waits for ever, ``memory_mib`` that it may have beyond what it began with, and
-``allocate_mib`` that it wants, at the start or before the step ``allocate_at``.
+``allocate_mib`` that it wants, at the start or before the step ``allocate_at``. ``fail_at`` is the step before which it
+fails all requests. ``as_dead`` says how: as vLLM does whose worker is out of memory, with a traceback and "503" to all
+later questions, and its processes end ``gone_s`` later (never, without a number); else as if only those were at fault.
 """
 
 from __future__ import annotations
@@ -26,6 +28,15 @@ from workbench.engine.probe import wire
 from workbench.engine.probe.knob_page import KnobPage
 from workbench.engine.probe.link import RecordLink
 
+# What vLLM 0.32 answers and logs when its worker found no memory.
+_ISSUE = {"error": {"message": "EngineCore encountered an issue.", "type": "InternalServerError", "code": 500}}
+_LAST_WORDS = """\
+(Worker pid=7) ERROR 11-30 12:00:00 [multiproc_executor.py:1] Traceback (most recent call last):
+(Worker pid=7) ERROR 11-30 12:00:00 [multiproc_executor.py:1] RuntimeError: [enforce fail at alloc_cpu.cpp:1] . \
+DefaultCPUAllocator: can't allocate memory: you tried to allocate 3686400 bytes. Error code 12 (Cannot allocate memory)
+(EngineCore pid=6) ERROR 11-30 12:00:00 [core.py:1] EngineCore encountered a fatal error.
+"""
+
 
 class Engine:
     """API server, scheduler and worker in one process."""
@@ -37,6 +48,7 @@ class Engine:
         self.segment = shared()
         self.going = {}  # name: [prompt tokens, tokens out, tokens asked for, queue]
         self.step = self.revision = 0
+        self.dead = False
 
     def hello(self):
         wanted = {"chunked_prefill": True, "async_scheduling": False, "kv_blocks": 64, "block_size": 128}
@@ -46,13 +58,18 @@ class Engine:
     async def complete(self, request):
         body = await request.json()
         name, asked = request.headers["X-Request-Id"], body["max_tokens"]
+        if self.dead:
+            return web.json_response(_ISSUE, status=500)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
         await response.prepare(request)
         queue = asyncio.Queue()
         self.going[name] = [len(body["prompt"]), 0, asked, queue]
         try:
             for _ in range(asked):
-                await response.write(await queue.get())
+                if (event := await queue.get()) is None:
+                    await response.write(b"data: " + json.dumps(_ISSUE).encode() + b"\n\n")
+                    break
+                await response.write(event)
             await response.write(b"data: [DONE]\n\n")
         finally:
             self.going.pop(name, None)
@@ -63,11 +80,27 @@ class Engine:
             if self.step + 1 == self.settings["stall_at"]:
                 await asyncio.Event().wait()
             await asyncio.sleep(self.settings["period_ms"] / 1000)
+            if self.step + 1 == self.settings["fail_at"]:
+                self.settings["fail_at"] = 0
+                self.fail()
             if (change := self.page.latest()) is not None:
                 self.revision = change.revision
                 self.link.send(wire.KnobReply(change.revision, time.monotonic(), self.step + 1))
             if self.going:
                 self.plan()
+
+    def fail(self):
+        going, self.going = self.going, {}
+        self.dead = self.settings["as_dead"]
+        if self.dead:
+            os.write(1, _LAST_WORDS.encode())
+            if self.settings["gone_s"] is not None:
+                asyncio.get_running_loop().call_later(self.settings["gone_s"], os._exit, 1)
+        for *_, queue in going.values():
+            queue.put_nowait(None)
+
+    async def health(self, _request):
+        return web.Response(status=503 if self.dead else 200)
 
     def plan(self):
         self.step += 1
@@ -138,7 +171,7 @@ async def main():
             allocate(settings["allocate_mib"])
     engine, app = Engine(settings), web.Application(client_max_size=1 << 28)
     app.router.add_post("/v1/completions", engine.complete)
-    app.router.add_get("/health", lambda _request: _well())
+    app.router.add_get("/health", engine.health)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", settings["port"], backlog=4096).start()
@@ -146,10 +179,6 @@ async def main():
     if settings["lines_per_s"]:
         threading.Thread(target=chatter, args=[settings["lines_per_s"]], daemon=True).start()
     await engine.run()
-
-
-async def _well():
-    return web.Response()
 
 
 def patches(**settings):
@@ -164,6 +193,7 @@ def patches(**settings):
             "prefix_caching": config.enable_prefix_caching,
         }
         wrong = {"lines_per_s": 0, "stall_at": 0, "memory_mib": 0, "allocate_mib": 0, "allocate_at": 0}
+        wrong |= {"fail_at": 0, "as_dead": False, "gone_s": None}
         given = {"period_ms": 5, "port": port, "resolved": resolved} | wrong | settings
         return [sys.executable, str(Path(__file__)), json.dumps(given)]
 

@@ -102,6 +102,40 @@ def test_memory_that_ends_in_mid_run_is_told_and_what_was_measured_is_kept(place
     works_again(place, bench, books)
 
 
+@pytest.mark.parametrize("gone_s", [1.0, None], ids=["gone a second later", "there until it is ended"])
+def test_an_engine_that_fails_its_requests_before_it_goes_is_told_as_dead(place, stand_in, books, one_line, gone_s):
+    stand_in(fail_at=80, as_dead=True, gone_s=gone_s)
+    bench, run = begin(place)
+    with pytest.raises(EngineDiedError) as caught:
+        run.wait(place.patience)
+    said = one_line(caught.value)
+    assert "the engine died in mid-run: out of host memory (3686400 bytes); lower kv_cache_mib" in said
+    assert said.endswith("what was measured is kept, start the engine again")
+    assert bench.engine.state == "failed"
+    assert (run.meta["status"], run.meta["reason"]) == ("failed", said)
+    assert set(run.trace.requests["error"]) == {"EngineCore encountered an issue."}
+    assert run.trace.steps["step"].max() == 79
+    assert 150 < books(run.trace, ASKED)["n"].sum() == run.trace.batch["emitted"].sum() <= 4 * 79
+    assert place.engine_gone()
+    stand_in()
+    works_again(place, bench, books)
+
+
+def test_requests_that_fail_on_an_engine_that_is_well_are_data(place, stand_in, books):
+    stand_in(fail_at=80)
+    bench, run = begin(place)
+    assert run.wait(place.patience)
+    assert (run.meta["status"], run.meta["reason"]) == ("complete", None)
+    assert set(run.trace.requests["status"]) == {"error"}
+    assert 150 < books(run.trace, ASKED)["n"].sum() == run.trace.batch["emitted"].sum() <= 4 * 79
+    assert bench.engine.state == "ready"
+    after = bench.run(place.scenario(output=30))
+    assert after.wait(place.patience)
+    assert set(after.trace.requests["status"]) == {"ok"}
+    bench.stop()
+    assert place.nothing_left()
+
+
 def test_a_probe_socket_that_is_taken_away_costs_nothing(place, stand_in, books):
     """As a cleaner of temporary files does: who is connected stays connected, and the knob page stays mapped."""
     stand_in()

@@ -52,7 +52,7 @@ def hostile(trace):
         )
     meta = {
         **trace.meta,
-        "label": EVERY, "scenario": EVERY, "question": EVERY, "setting": EVERY, "reason": EVERY,
+        "label": EVERY, "scenario": EVERY, "question": EVERY, "setting": EVERY, "status": "failed", "reason": EVERY,
         "machine": {"processor": EVERY, EVERY: EVERY},
         "engine": {**(trace.meta.get("engine") or {}), "serve_command": f"vllm serve {EVERY}", "argv": HOSTILE},
         "workload": {"scenario": {"name": EVERY, "description": EVERY}},

@@ -96,6 +96,20 @@ def test_an_attached_servers_own_figures_are_a_section_where_they_were_read(make
     assert "No step records in this trace" in text
 
 
+@pytest.mark.parametrize("status", ["failed", "interrupted", "complete"])
+def test_a_run_that_did_not_come_to_its_end_says_so_above_its_figures(make_trace, tmp_path, status):
+    trace = make_trace(output=5)
+    reason = None if status == "complete" else "the engine died in mid-run: out of host memory"
+    cut = ReportRun("b", Trace(trace.tables, {**trace.meta, "status": status, "reason": reason}), {}, SLO())
+    text = write_report(
+        tmp_path / "r.html", [ReportRun("a", trace, {}, SLO()), cut], title="t", question="q"
+    ).read_text()
+    above = text[: text.index('id="comparison"')]
+    assert ("is not whole" in above) is (status != "complete")
+    if status != "complete":
+        assert f"“b” is not whole ({status}): the engine died in mid-run: out of host memory</p>" in above
+
+
 def test_secrets_stay_out(report):
     text = report.read_text(encoding="utf-8")
     assert "sk-secret" not in text

@@ -19,9 +19,10 @@ from workbench.cli.options import (
     StartUp,
     start_up_fields,
 )
+from workbench.cli.tune_end import check_found, why_unconfirmed
 from workbench.cli.tune_options import limits_of, restarts_of
 from workbench.cli.tune_shown import check_targets, show, write
-from workbench.errors import EngineError, InputError
+from workbench.errors import InputError
 from workbench.knob_options import knob_values
 from workbench.tune.answer.confirm import ROUNDS
 from workbench.tune.goal import OBJECTIVES
@@ -167,16 +168,12 @@ def tune_command(
             progress.stop()
             if tune.results or tune.why:
                 show(tune, as_json)
-    nothing = tune.answer.nothing
-    if nothing is not None and not tune.answer.candidates:
-        raise EngineError(f"study {tune.name}: {nothing.words}; look at the log of its engine")
-    if nothing is not None:
-        asked = ", ".join(f"{one}={value:g}" for one, value in question.goal.limits.items()) or "no failed requests"
-        raise InputError(
-            "limits", asked, f"limits that a setting can meet: {nothing.words}", "allow more, or widen the space"
-        )
-    for path in write(tune, report, serve):
+    check_found(tune)
+    fallen = why_unconfirmed(tune)
+    for path in write(tune, report, None if fallen else serve):
         console.err.print(f"written: {path}", highlight=False, soft_wrap=True)
+    if fallen is not None:
+        raise fallen
 
 
 def _on_ray(

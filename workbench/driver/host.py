@@ -31,7 +31,7 @@ from workbench.driver.messages import (
     frame,
     rows_address,
 )
-from workbench.driver.play import Died, Play, item_of
+from workbench.driver.play import Died, Look, Play, item_of
 from workbench.errors import EngineError, WorkbenchError
 from workbench.trace import Sink
 from workbench.workload.request import Request, Workload
@@ -98,6 +98,7 @@ class DriverProcess:
         died: Died,
         hold_s: float | None = None,
         text_of: Callable[[Request], str] | None = None,
+        look: Look = None,
     ) -> Play:
         """Start a play.
 
@@ -109,6 +110,8 @@ class DriverProcess:
             died: tells whether the engine has ended, and why.
             hold_s: requests planned from here on wait for :meth:`Play.release`.
             text_of: makes the text that is sent in place of a prompt's token ids.
+            look: asks the server how it is, so that ``died`` knows: called once all requests have ended, where some
+                failed that were not wrong. A server may fail them some seconds before its processes end.
 
         Raises:
             EngineError: a play is going on, or the client process has ended.
@@ -130,7 +133,7 @@ class DriverProcess:
             with contextlib.ExitStack() as entered:
                 entered.enter_context(recording(play))
                 self._send(Begin(number, zero, dict(workload.concurrency), hold_s))
-                following = (number, play, entered.pop_all(), died)
+                following = (number, play, entered.pop_all(), died, look)
             self._thread = threading.Thread(target=self._follow, args=following, name=f"play {number}", daemon=True)
             self._thread.start()
         except BaseException:
@@ -181,12 +184,12 @@ class DriverProcess:
         with contextlib.suppress(EngineError):
             self._send(Cancel(number))
 
-    def _follow(self, number: int, play: Play, recording: AbstractContextManager[None], died: Died) -> None:
+    def _follow(self, number: int, play: Play, recording: AbstractContextManager[None], died: Died, look: Look) -> None:
         """Take a play's rows until it is done, its engine is gone, or its child is."""
         error: WorkbenchError | None = None
         try:
             with recording:
-                error = self._take(number, play, died)
+                error = self._take(number, play, died) or play.fate(died, look)
                 play.give_up(str(error) if error else "added when the play had ended")
         except WorkbenchError as failure:  # of the sink: a disk that is full, say
             error = error or failure
@@ -211,7 +214,7 @@ class DriverProcess:
                     case Failed() as report:
                         failed = failed or EngineError(f"driver: {report.error}")
                     case Done() as report if report.play == number:
-                        return dead or failed or play.fate(died)
+                        return dead or failed
                     case Rows() as report if report.play == number:
                         play.take(report)
             elif child_ended:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 ROWS = "rows.sock"
+_REFUSED = re.compile(r"status [34]\d\d:")
 
 
 class Target(msgspec.Struct, tag="target"):
@@ -149,6 +151,11 @@ def row_of(item: Item, planned_s: float) -> RequestRow:
         max_tokens=item.output_tokens,
         planned_s=planned_s,
     )
+
+
+def is_refused(row: RequestRow) -> bool:
+    """Whether the server answered that this request is wrong, which says nothing of the server's own state."""
+    return row.error is not None and _REFUSED.match(row.error) is not None
 
 
 def rows_address(folder: Path) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from workbench.driver.messages import Add, Cancel, Item, Order, Release, Rows, TokenRow, row_of
+from workbench.driver.messages import Add, Cancel, Item, Order, Release, Rows, TokenRow, is_refused, row_of
 from workbench.errors import EngineError, InputError, WorkbenchError
 from workbench.trace import Sink
 from workbench.workload.request import Request
@@ -17,6 +17,7 @@ _FATE_S = 1.0  # how much later than its clients the guard may learn of an engin
 
 TextOf = Callable[[Request], str]
 Died = Callable[[], EngineError | None]  # whether the engine has ended, and why
+Look = Callable[[], object] | None  # asks the server how it is, so that a Died knows
 
 
 class Play:
@@ -44,7 +45,7 @@ class Play:
         self.zero = zero
         self.in_flight = 0
         self.output_tokens = 0  # that have arrived
-        self.failed = 0  # requests that ended with an error
+        self.broken = 0  # requests that failed, and not because the server found them wrong
         self.error: WorkbenchError | None = None
         self._number, self._send, self._sink = number, send, sink
         self._unreported = {item.request: item for item in items}
@@ -120,12 +121,14 @@ class Play:
         if rows.requests:
             for row in rows.requests:
                 self._unreported.pop(row.request, None)
-                self.failed += row.status == "error"
+                self.broken += row.status == "error" and not is_refused(row)
             self._sink.rows("requests", [msgspec.to_builtins(row) for row in rows.requests])
 
-    def fate(self, died: Died) -> EngineError | None:
+    def fate(self, died: Died, look: Look = None) -> EngineError | None:
         """Whether the engine has died; requests that failed may have learned of it before the guard did."""
-        deadline = time.monotonic() + (_FATE_S if self.failed else 0.0)
+        if self.broken and look is not None:
+            look()
+        deadline = time.monotonic() + (_FATE_S if self.broken else 0.0)
         while (error := died()) is None and time.monotonic() < deadline:
             time.sleep(0.02)
         return error

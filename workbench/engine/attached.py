@@ -185,10 +185,17 @@ class AttachedEngine:
             server = self._expect_ready("play: got a workload")
             if self._play is None or self._play.done:  # else the driver refuses
                 server.watch.before()
+            watch, texts = server.watch, server.prompts.texts
             self._play = server.driver.play(
-                workload, sink, lambda play: server.recording(sink, play), self.death, hold_s, server.prompts.texts
+                workload, sink, lambda play: server.recording(sink, play), self.death, hold_s, texts, watch.ask
             )
             return self._play
+
+    @property
+    def trouble(self) -> str:
+        """What is odd in a run that goes on, in a line; empty where nothing is."""
+        play, held = self._play, self._held
+        return held.watch.silence(play.output_tokens) if held and play and not play.done and play.in_flight else ""
 
     def death(self) -> EngineDiedError | None:
         """The error to raise if the server is gone, or was left, else none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 import threading
@@ -20,6 +21,8 @@ PERIOD_S = 0.5
 _AGAIN_S = 0.1  # until a refused connection is tried again
 _REFUSALS = 2  # in a row, after which the server is gone: one may hit a full queue
 _TIMEOUT_S = 3.0
+SILENT_S = 15.0  # without an answer and a token: a server that reads a large prompt may be deaf for some seconds
+_DEAD = 503  # what vLLM answers to /health once its engine core is dead
 _RESIDENT = "server rss (/metrics)"  # of the API server's process alone
 
 
@@ -39,6 +42,8 @@ class Watch:
         self.gone: str | None = None
         self.histograms: dict[str, Any] | None = None  # of the last run, while it goes on as well
         self.missed = 0  # readings that did not come
+        self._answered_s = self._token_s = time.monotonic()  # when it last answered a reading, and sent a token
+        self._tokens = 0
         self._first: Page | None = None
         self._fresh: list[tuple[float, dict[str, Any], int | None]] = []  # CLOCK_MONOTONIC, row, resident bytes
 
@@ -52,10 +57,40 @@ class Watch:
             "attach again when it is up"
         )
 
+    def ask(self) -> None:
+        """Ask how it is, where requests have failed: it may know of its engine's death seconds before it ends."""
+        with contextlib.suppress(OSError, http.client.HTTPException, WorkbenchError):
+            for _ in range(2):
+                answer = self._caller.ask(f"{self._caller.config.root}/health", timeout_s=_TIMEOUT_S)
+                if answer.status != _DEAD:
+                    return
+                time.sleep(_AGAIN_S)
+            self.gone = f"it says {_DEAD} to /health: its engine is dead"
+
+    def silence(self, tokens: int) -> str:
+        """In a line, that it neither answers nor sends output for long, while it owes some; empty where it does.
+
+        It is no proof of a hang, so nothing is ended for it. Of a server without metrics nothing is known.
+
+        Args:
+            tokens: that have arrived so far.
+        """
+        now = time.monotonic()
+        if tokens != self._tokens:
+            self._tokens, self._token_s = tokens, now
+        silent_s = now - max(self._token_s, self._answered_s)
+        if not self._metrics or silent_s < SILENT_S:
+            return ""
+        return (
+            f"attached server {self._caller.config.url}: no answer and no token for {silent_s:.0f} s, expected some: "
+            "it hangs or cannot be reached; wait, or stop the load: what came is kept"
+        )
+
     def before(self) -> None:
         """Take the first reading of a run, before its clock begins: it takes a moment, and no request is to wait."""
         self.histograms, self.missed, self._first, self._fresh = None, 0, None, []
         self._look()
+        self._tokens, self._answered_s, self._token_s = 0, time.monotonic(), time.monotonic()
 
     @contextmanager
     def into(self, sink: Sink, zero: float) -> Iterator[None]:
@@ -112,6 +147,7 @@ class Watch:
     def _read(self) -> None:
         asked = time.monotonic()
         answer = self._caller.ask(f"{self._caller.config.root}/metrics", timeout_s=_TIMEOUT_S)
+        self._answered_s = time.monotonic()
         if answer.status != 200:
             self.missed += 1
             return

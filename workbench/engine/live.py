@@ -82,6 +82,7 @@ class LiveEngine:
         self._play: Play | None = None
         self._pulse: Pulse | None = None  # of the play that is going on
         self._hang: str | None = None  # what was wrong when the engine was ended because it hung
+        self._lost = False  # its server says that its engine is dead, and its processes may still be there
         self._stopping = threading.Event()
         self._lock = threading.RLock()
         self._life = threading.RLock()  # held by a start from its first to its last moment, and by a stop
@@ -223,6 +224,7 @@ class LiveEngine:
                 ),
                 died=self.death,
                 hold_s=hold_s,
+                look=self._look,
             )
             return self._play
 
@@ -263,7 +265,7 @@ class LiveEngine:
         shared_key = open_key(self.config)
         if distribution:
             check_version(distribution[1])
-        self._device, self._core, self._hang = installed, None, None
+        self._device, self._core, self._hang, self._lost = installed, None, None, False
         self._knobs, self._revision = self.envelope.defaults, 0
         self.model = resolve_model(self.config.model, progress=tell)
         check_length(self.config, self.model)
@@ -323,7 +325,7 @@ class LiveEngine:
             return EngineDiedError(
                 f"the engine hangs: {self._hang}; it was ended and what was measured is kept, start the engine again"
             )
-        if self._is_whole():
+        if self._is_whole() and not self._lost:
             return None
         process = self._process
         if self._stopping.is_set():
@@ -333,6 +335,8 @@ class LiveEngine:
         text = failures.read_tail(self.log) if self.log else ""
         cause = failures.explain(text, process.exit_code if process else None)
         self._state = "failed"
+        if process is not None and self._is_whole():  # dead by its own word, and yet there
+            self._end(process)
         return EngineDiedError(
             f"the engine died in mid-run: {cause}; what was measured is kept, start the engine again"
         )
@@ -344,9 +348,18 @@ class LiveEngine:
             self._hang = pulse.look((collector.last_step, play.output_tokens), play.in_flight)
             if self._hang is not None:
                 self._state = "failed"
-                # Stopped processes heed no SIGTERM: it takes some seconds, in which the requests are let go.
-                threading.Thread(target=process.stop, name="end a hung engine", daemon=True).start()
+                self._end(process)
         return self._hang is not None
+
+    def _look(self) -> None:
+        """Ask the server whether its engine is dead; for when requests have failed."""
+        server = self._server
+        self._lost = server is not None and not self._stopping.is_set() and server.is_lost()
+
+    @staticmethod
+    def _end(process: EngineProcess) -> None:
+        """End a dead or hung engine while its requests are let go: stopped processes heed no SIGTERM for seconds."""
+        threading.Thread(target=process.stop, name="end a dead engine", daemon=True).start()
 
     def _is_whole(self) -> bool:
         """Whether API server and engine core run; the server outlives a killed core by some seconds."""

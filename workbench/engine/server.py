@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from typing import Any
 
 from workbench.errors import EngineError
 
 _TIMEOUT_S = 5.0
+_DEAD = 503  # what vLLM 0.32 answers to /health after EngineDeadError
 _STEP_TIMEOUT_S = 30.0
+_AGAIN_S = 0.1  # between two questions: one connection may be refused by chance
 
 
 class Server:
@@ -28,6 +31,25 @@ class Server:
         """Whether it answers that all is well."""
         try:
             return self._ask("GET", "/health", None, _TIMEOUT_S) == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def is_lost(self) -> bool:
+        """Whether its engine is dead by its own word, or nobody takes requests any more.
+
+        vLLM's API server answers 503 from the moment at which its engine core has told it of a fatal error, which is
+        before its requests fail; its processes end up to some seconds later. A server that is slow is not lost.
+        """
+        if not self._seems_lost():
+            return False
+        time.sleep(_AGAIN_S)
+        return self._seems_lost()
+
+    def _seems_lost(self) -> bool:
+        try:
+            return self._ask("GET", "/health", None, _TIMEOUT_S) == _DEAD
+        except ConnectionError:
+            return True
         except (OSError, http.client.HTTPException):
             return False
 

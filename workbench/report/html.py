@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from workbench import __version__
 from workbench.errors import ConfigError
-from workbench.i18n import TAGS, speaking, spoken, translate
+from workbench.i18n import TAGS, marked, speaking, spoken, translate
 from workbench.redact import redact
 from workbench.report.definitions import definitions
 from workbench.report.download import Packed, pack_runs
@@ -33,6 +33,7 @@ from workbench.ui.charts import origin
 MOST_BYTES = 3_000_000  # of a report: what people can send each other
 _AROUND = 150_000  # bytes beside script, drawings, specs and tables
 _LEAST_DATA = 250_000  # bytes that the tables get in any case
+_CUT = (marked("failed"), marked("interrupted"))  # how a run may end without coming to its end
 _STORE_KEYS = {"writer", "rows", "schema", "compacted", "knobs"}  # the store's own bookkeeping
 
 
@@ -126,6 +127,7 @@ def _write(
         headline=headline,
         second=second,
         tiles=tiles,
+        cut=_cut(runs),
         columns=COLUMNS,
         table=[(run, cells(row, table)) for run, row in zip(runs, table, strict=True)],
         slo=runs[0].slo,
@@ -182,6 +184,16 @@ def _one_engine(table: Sequence[Mapping[str, Any]]) -> int | None:
     """The engine's pid when all rows of several came from one engine."""
     pids = {row.get("engine_pid") for row in table}
     return next(iter(pids)) if len(pids) == 1 and len(table) > 1 else None
+
+
+def _cut(runs: Sequence[ReportRun]) -> list[str]:
+    """Of each run that did not come to its end: why, as it was recorded."""
+    ends = [(run.label, run.trace.meta.get("status"), run.trace.meta.get("reason")) for run in runs]
+    return [
+        translate("“{label}” is not whole ({status}): {reason}", label=label, status=translate(status), reason=reason)
+        for label, status, reason in ends
+        if status in _CUT and reason
+    ]
 
 
 def _missing(runs: Sequence[ReportRun]) -> list[tuple[str, str, str]]:

@@ -65,6 +65,16 @@ def test_where_none_stands_nothing_is_recommended():
     )
 
 
+def test_plays_that_failed_are_no_broken_limit():
+    class Dying(MadeUpPlayer):
+        def play(self, asked, watch=None):
+            return result(asked.number, dict(asked.point.hot), state="failed", seed=asked.seed, error="engine: it died")
+
+    found = confirm(SEARCH, GOAL, Dying(None))
+    assert (found.winner, found.fallen) == (None, [])
+    assert found.words == "not confirmed: none of 3 fresh plays was measured; the first said: engine: it died"
+
+
 def test_settings_with_engines_of_their_own_are_played_one_engine_after_the_other():
     search = [*SEARCH, result(4, {"budget": 256}, 4.0, start_up={"block_size": 32})]
     player = MadeUpPlayer(lambda point, seed: (3.0, 100.0))

@@ -76,7 +76,7 @@ class Confirmation:
         """In a sentence."""
         winner, lead = self.winner, self.lead
         if winner is None:
-            return "not confirmed: it was stopped" if not self.ended else _none_stood(self.fallen)
+            return "not confirmed: it was stopped" if not self.ended else self._none_stood()
         said = f"{winner.name} met all limits in {len(winner.complete)} of {len(winner.complete)} fresh plays"
         if lead is not None:
             second = self.standing[1].name
@@ -86,6 +86,16 @@ class Confirmation:
             )
         out = ", ".join(f"{one.name} ({_missed(one)})" for one in self.fallen)
         return said + (f"; out: {out}" if out else "")
+
+    def _none_stood(self) -> str:
+        out = ", ".join(f"{one.name} ({_missed(one)})" for one in self.fallen)
+        if out:
+            return f"not confirmed: on fresh seeds every setting broke a limit: {out}"
+        if self.results:  # what failed is no candidate
+            errors = [one.error for one in self.results if one.error]
+            said = f"; the first said: {errors[0]}" if errors else ""
+            return f"not confirmed: none of {len(self.results)} fresh plays was measured{said}"
+        return "not confirmed: the search found no setting within the limits"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the words and the interval for those who only read it."""
@@ -190,13 +200,6 @@ def _due(pool: Sequence[Candidate], played: Sequence[Result], seeds: Sequence[in
     seed = open_[0][1]
     turns = random.Random(f"turns {seed}")  # noqa: S311  not a secret, and the same for a session that goes on with it
     return turns.choice([one for one in open_ if one[1] == seed])
-
-
-def _none_stood(fallen: Sequence[Candidate]) -> str:
-    if not fallen:
-        return "not confirmed: the search found no setting within the limits"
-    out = ", ".join(f"{one.name} ({_missed(one)})" for one in fallen)
-    return f"not confirmed: on fresh seeds every setting broke a limit: {out}"
 
 
 def _missed(one: Candidate) -> str:
