@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from workbench import Workbench
 from workbench.learn.content import Question, content
 from workbench.learn.quiz import Quiz, item_of
 
@@ -36,14 +37,26 @@ def letter(quiz, place, text):
     return "abcde"[[choice.text for choice in quiz.items[place - 1].choices].index(text)]
 
 
+def test_no_share_is_more_than_all():
+    asked = Question.model_validate(
+        {"prompt": "?", "number": {"right": "recomputed_percent", "of": ["run"]}, "unit": "%", "times": [0.5, 2.2],
+         "why": "."}
+    )  # fmt: skip
+    thrash = Workbench.open("data/runs/thrash-chunked")  # 2,629 of 4,509 tokens: 58.3 %
+    assert [one.text for one in item_of(asked, {"run": thrash}).choices] == ["29.2 %", "58.3 %", "79.2 %"]
+
+
 def test_an_answer_is_explained_and_the_first_counts(quiz):
     assert str(quiz.answer(1, letter(quiz, 1, "not so").upper())) == "✘ not so: no"
     assert str(quiz.answer(1, letter(quiz, 1, "so"))) == "✔ so: yes"
     assert str(quiz.answer(2, "b")) == "✔ 3: 3 it is."
     assert quiz.score == "1 of 2 right, 2 answered"
+    assert str(quiz.answer("2", "b")) == "✔ 3: 3 it is.", "a place that was typed as a text"
 
 
-@pytest.mark.parametrize(("place", "letter"), [(0, "a"), (3, "a"), (1, "c"), (1, ""), (1, "ab")])
+@pytest.mark.parametrize(
+    ("place", "letter"), [(0, "a"), (3, "a"), ("x", "a"), (None, "a"), (1, "c"), (1, ""), (1, "ab")]
+)
 def test_bad_input_is_one_line_and_does_not_count(quiz, place, letter):
     said = quiz.answer(place, letter)
     assert said.state == "open"
