@@ -39,7 +39,7 @@ test: setup
 ifdef ARGS
 	@$(BIN)/python -m pytest $(ARGS)
 else
-	@status=0; $(PYTEST) -n logical --maxprocesses 4 --dist loadfile -m "not live and not browser" || status=1; \
+	@status=0; $(PYTEST) -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not live and not browser" || status=1; \
 	$(PYTEST) -m "live or browser" || status=1; exit $$status
 endif
 

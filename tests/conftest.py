@@ -10,19 +10,59 @@ import pytest
 
 from workbench.config import Envelope, Knobs
 from workbench.errors import EngineDiedError
+from workbench.simulate.host import Simulator
 from workbench.workload.request import Request
 
 _BROWSER = Path(__file__).parent / "browser"
+# Files of a few tests that take long: of several workers none is to begin with one when the others have ended.
+_LONG = (
+    "claims/test_reference_command.py",
+    "models/test_conversion.py",
+    "notebooks/test_export.py",
+    "notebooks/test_notebooks.py",
+    "tune/ray/test_cluster.py",
+    "tune/ray/test_trial_child.py",
+)
 
 # A shell starts `make test &` with Ctrl-C ignored, and what a test starts and interrupts would inherit that.
 with contextlib.suppress(ValueError):  # not the main thread
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_ignore_collect(collection_path, config):
+    """The second part of `make test` imports only files that may have a test of it: all of them take half a minute."""
+    if config.option.markexpr != "live or browser" or collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    ours = _BROWSER in collection_path.parents or "mark.live" in text or "mark.browser" in text
+    return None if ours else True
+
+
+def pytest_collection_modifyitems(config, items):
     for item in items:
         if _BROWSER in item.path.parents:
             item.add_marker("browser")
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not str(item.path).endswith(_LONG))
+
+
+@pytest.fixture(scope="session")
+def one_simulator():
+    """The real simulator; importing vLLM takes its child seconds, which each engine would pay."""
+    made = Simulator()
+    end, made.close = made.close, lambda: None
+    yield made
+    end()
+
+
+@pytest.fixture(scope="module")
+def shared_simulator(one_simulator):
+    """Every simulated engine and player takes that one: for tests of what is played, not of the child."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("workbench.simulate.host._START_S", 900.0)  # its one start, on a machine that tests share
+        for module in ("simulate.engine", "planning.plays", "tune.play.virtual"):
+            patch.setattr(f"workbench.{module}.Simulator", lambda: one_simulator)
+        yield one_simulator
 
 
 class FakePlaying:

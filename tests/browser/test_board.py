@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from benchmarks.parts.notebook import PANEL, Notebook
@@ -44,6 +45,19 @@ def push(first=0, n=0, drop=(), t0=0.0, t1=10.0):
                        {name: {"points": list(drop)} for name in NAMES} if drop else {}, {"t0": t0, "t1": t1}),
                {"kpis": [{"label": "gap P50", "value": "31", "hint": "ms"}], "badge": "live CPU", **state})
 """
+PRESS = """
+pressed = []
+button = ipywidgets.Button(description="press")
+answer_while_busy(button)
+button.on_click(lambda _: pressed.append(threading.current_thread() is threading.main_thread()))
+button
+"""
+BUSY = """
+for _ in range(600):
+    if pressed: break
+    time.sleep(0.1)
+found = list(pressed)
+"""
 BOARD = "document.querySelector('.wb-board').parentElement.__board"
 CHARTS = ("gaps", "steps", "memory", "queue")
 BLUE, ORANGE = (0, 114, 178), (230, 159, 0)
@@ -73,35 +87,33 @@ def shown_window(page):
     return [float(page.locator(".wb-board").get_attribute(f"data-{name}")) for name in ("t0", "t1")]
 
 
-def pixels(image, colour, slack=10):
-    data = image.tobytes()
-    return sum(
-        all(abs(data[i + k] - colour[k]) <= slack for k in range(3)) for i in range(0, len(data), 3)
-    )  # channels side by side
+def near(image, colour, slack=10):
+    """Which pixels have the colour, rows by columns."""
+    return (abs(np.asarray(image).astype(int) - colour) <= slack).all(axis=2)
+
+
+def pixels(image, colour):
+    return int(near(image, colour).sum())
 
 
 @pytest.fixture(scope="module")
 def shared(browser, lab):
-    """One notebook for the tests that need no page of their own."""
-    with Notebook(browser, lab, [SETUP, "board"], name="board") as notebook:
+    """One notebook for all tests of this file."""
+    with Notebook(browser, lab, [SETUP, "board", "board", PRESS, BUSY], name="board") as notebook:
         notebook.run(0)
         yield notebook
 
 
 @pytest.fixture
-def opened(shared, open_notebook):
-    """A notebook that shows a new board with 100 rows a chart, and its page; with cells or options one of its own."""
+def opened(shared):
+    """The notebook, which shows a new board with 100 rows a chart and nothing else, and its page."""
 
-    def open_(*cells, **options):
-        notebook = open_notebook([SETUP, "board", *cells], **options) if cells or options else shared
-        page = notebook.page
-        if notebook is shared:
-            page.evaluate("() => document.querySelectorAll('.wb-board').forEach((one) => (one.dataset.old = 'true'))")
-            notebook.execute("fresh()")
-        else:
-            notebook.run(0)
+    def open_():
+        notebook, page = shared, shared.page
+        notebook.command("notebook:clear-all-cell-outputs")
+        page.wait_for_selector(".wb-board", state="detached")
+        notebook.execute("fresh()")
         notebook.run(1)
-        page.wait_for_selector(".wb-board[data-old]", state="detached")
         page.wait_for_selector(".wb-board canvas")
         notebook.execute("push(0, 100)")
         wait_for_rows(page, 100)
@@ -126,7 +138,7 @@ def test_four_charts_of_one_width_with_figures_and_names(opened, screenshot):
     lefts = []
     for n in range(4):
         png = screenshot(plots.nth(n), f"plot-{n}")
-        columns = [x for x in range(png.width) if pixels(png.crop((x, 0, x + 1, png.height)), BLUE)]
+        (columns,) = near(png, BLUE).any(axis=0).nonzero()
         lefts.append((columns[0], columns[-1]))
     assert max(a for a, _ in lefts) - min(a for a, _ in lefts) <= 1
     assert max(b for _, b in lefts) - min(b for _, b in lefts) <= 1
@@ -286,7 +298,7 @@ def test_keys_move_and_zoom_and_the_notebook_does_not_hear_them(opened):
     page.keyboard.press("ArrowUp")
     page.keyboard.press("b")  # a new cell below, were it the notebook's
     assert page.evaluate(active) == before
-    assert page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length") == 2
+    assert page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length") == 5
     assert plot.evaluate("(node) => getComputedStyle(node).outlineStyle") == "solid"
 
 
@@ -338,7 +350,7 @@ def test_text_to_copy_is_shown_and_closed_with_escape(opened, screenshot):
 
 
 def test_two_views_draw_the_same(opened):
-    notebook, page = opened("board")
+    notebook, page = opened()
     notebook.run(2)
     page.wait_for_function("() => document.querySelectorAll('.wb-board').length === 2")
     page.locator(".wb-board").nth(1).scroll_into_view_if_needed()
@@ -371,24 +383,27 @@ def test_a_chart_that_cannot_be_drawn_says_so_and_the_others_go_on(opened):
 
 
 def test_messages_are_answered_while_a_cell_runs(opened):
-    notebook, page = opened(
-        "pressed = []\nbutton = ipywidgets.Button(description='press')\nanswer_while_busy(button)\n"
-        "button.on_click(lambda _: pressed.append(threading.current_thread() is threading.main_thread()))\nbutton",
-        "for _ in range(600):\n    if pressed: break\n    time.sleep(0.1)\nfound = list(pressed)",
-    )
-    notebook.run(2)
-    notebook.run(3, wait=False)
+    notebook, page = opened()
+    notebook.run(3)
+    notebook.run(4, wait=False)
     page.get_by_role("button", name="press").click()
     assert json.loads(notebook.execute("import json; print(json.dumps(found))")) == [False]
 
 
 def test_follows_the_system_outside_jupyterlab(opened, screenshot):
-    _, page = opened(color_scheme="dark")
-    assert page.locator(".wb-board").get_attribute("data-theme") == "light"  # JupyterLab's own word goes first
-    page.evaluate("() => document.body.removeAttribute('data-jp-theme-light')")
-    page.wait_for_selector(".wb-board[data-theme=dark]")
-    wait_for_rows(page, 100)
-    assert pixels(screenshot(page.locator(".wb-charts")), ORANGE) > 4 * 100 * 5
+    _, page = opened()
+    page.emulate_media(color_scheme="dark")
+    try:
+        settled(page)
+        assert page.locator(".wb-board").get_attribute("data-theme") == "light"  # JupyterLab's own word goes first
+        page.evaluate("() => document.body.removeAttribute('data-jp-theme-light')")
+        page.wait_for_selector(".wb-board[data-theme=dark]")
+        wait_for_rows(page, 100)
+        assert pixels(screenshot(page.locator(".wb-charts")), ORANGE) > 4 * 100 * 5
+    finally:
+        page.emulate_media(color_scheme="light")
+        page.evaluate("() => document.body.setAttribute('data-jp-theme-light', 'true')")
+    page.wait_for_selector(".wb-board[data-theme=light]")
 
 
 def test_a_click_and_a_key_ask_what_stands_behind_a_point(opened, screenshot):
@@ -431,7 +446,7 @@ def test_an_explanation_is_a_box_with_a_mark_on_all_charts(opened, screenshot):
     plot, band = page.locator(".wb-plot").first, page.locator(".wb-band").first.bounding_box()
     assert band["width"] == pytest.approx(0.2 * (plot.bounding_box()["width"] - 60), rel=0.1)  # 2 s of 10
     picture = screenshot(page.locator(".wb-plot").first)
-    points = [x for x in range(picture.width) if pixels(picture.crop((x, 0, x + 1, picture.height)), BLUE)]
+    (points,) = near(picture, BLUE).any(axis=0).nonzero()
     left = band["x"] - plot.bounding_box()["x"]
     assert left == pytest.approx(points[0] + 0.4 * (points[-1] - points[0]), abs=4)  # of points from 0 to 5 s
     screenshot(page.locator(".wb-board"))

@@ -39,7 +39,7 @@ def report(tmp_path_factory):
     return write_report(path, runs, title="中文报告", question="What does one long prompt do?", lang="zh")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(browser, report):
     """The report, opened; whatever else it asks for is refused and fails the test."""
     context = browser.new_context(viewport={"width": 1180, "height": 900})

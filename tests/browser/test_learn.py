@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from benchmarks.parts.lab import Notebook
+
 CELLS = [
     """\
 import json
@@ -34,12 +36,14 @@ def agree(notebook, expression, expected, seconds=30):
         time.sleep(0.2)
 
 
-@pytest.fixture
-def notebook(open_notebook):
-    book = open_notebook(CELLS)
-    book.run(0)
-    book.page.locator(".wb-learn-plot").wait_for(timeout=60_000)
-    return book
+@pytest.fixture(scope="module")
+def notebook(browser, lab):
+    """One page for both tests."""
+    with Notebook(browser, lab, CELLS, name="learn") as book:
+        book.run(0)
+        book.page.locator(".wb-learn-plot").wait_for(timeout=60_000)
+        yield book
+        assert book.complaints == []
 
 
 def test_a_guess_is_drawn_and_revealed(notebook, screenshot):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import time
@@ -9,13 +10,16 @@ import time
 import psutil
 import pytest
 
+from benchmarks.parts.lab import Notebook
 from tests.browser.sliders import slide
 from workbench.ui.charts import LIGHT
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
+VIEWPORT = {"width": 1440, "height": 1200}
 CELL = "from workbench import Workbench\nwb = Workbench(model='smollm2')\npanel = wb.panel()\npanel"
 STEPS = "Step make-up"
+CELLS = [CELL, "import time\nwhile True: time.sleep(0.01)", "1 / 0"]
 READY_MS, SOON_MS = 240_000, 60_000
 
 
@@ -24,6 +28,8 @@ class PanelPage:
 
     def __init__(self, notebook):
         self.notebook, self.page = notebook, notebook.page
+        notebook.run(0)
+        self.page.wait_for_selector(".wb-board canvas", timeout=60_000)
 
     def press(self, name):
         self.page.get_by_role("button", name=name, exact=True).click(timeout=SOON_MS)
@@ -32,10 +38,6 @@ class PanelPage:
         """Wait until the line above the charts says all of this."""
         says = "(words) => words.every((one) => document.querySelector('.wb-state')?.textContent.includes(one))"
         self.page.wait_for_function(says, arg=list(words), timeout=timeout)
-
-    def start_engine(self):
-        self.press("Start engine")
-        self.state("ready", timeout=READY_MS)
 
     def slide(self, name, value):
         """Move a slider with the arrow keys until it says the value."""
@@ -69,14 +71,43 @@ class PanelPage:
 
 @pytest.fixture
 def panel(open_notebook):
-    page = PanelPage(
-        open_notebook(
-            [CELL, "import time\nwhile True: time.sleep(0.01)", "1 / 0"], viewport={"width": 1440, "height": 1200}
-        )
-    )
-    page.notebook.run(0)
-    page.page.wait_for_selector(".wb-board canvas", timeout=60_000)
-    return page
+    """Without an engine."""
+    return PanelPage(open_notebook(CELLS, viewport=VIEWPORT))
+
+
+@pytest.fixture(scope="module")
+def starting(browser, lab, request):
+    """Open a panel whose engine starts; those of two tests start together, which takes little longer than one."""
+    wanted = sum("running" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    names, begun = itertools.count(1), []
+
+    def begin():
+        panel = PanelPage(Notebook(browser, lab, CELLS, name=f"panel-{next(names)}", viewport=VIEWPORT))
+        panel.press("Start engine")
+        return panel
+
+    def take():
+        nonlocal wanted
+        while not begun or wanted > 0:  # a second try of a test begins one more
+            begun.append(begin())
+            wanted -= 1
+        return begun.pop(0)
+
+    yield take
+    for panel in begun:
+        panel.notebook.close()
+
+
+@pytest.fixture
+def running(starting):
+    """A panel whose engine is up."""
+    panel = starting()
+    try:
+        panel.state("ready", timeout=READY_MS)
+        yield panel
+    finally:
+        panel.notebook.close()
+    assert panel.notebook.complaints == []
 
 
 def engine_processes(panel):
@@ -182,8 +213,8 @@ def until(true, seconds=30):
         time.sleep(0.2)
 
 
-def test_a_slider_splits_the_next_long_prompt_and_all_survives_a_reload(panel, screenshot):
-    panel.start_engine()
+def test_a_slider_splits_the_next_long_prompt_and_all_survives_a_reload(running, screenshot):
+    panel = running
     processes = engine_processes(panel)
     assert len(processes) >= 3, "API server, engine core, client"
     panel.slide("budget (tokens)", "1,024")
@@ -228,8 +259,8 @@ def test_a_slider_splits_the_next_long_prompt_and_all_survives_a_reload(panel, s
     assert panel.page.locator(".wb-board").count() == 1
 
 
-def test_buttons_work_while_a_cell_is_busy_and_a_restarted_kernel_leaves_nothing(panel, screenshot):
-    panel.start_engine()
+def test_buttons_work_while_a_cell_is_busy_and_a_restarted_kernel_leaves_nothing(running, screenshot):
+    panel = running
     processes = engine_processes(panel)
     panel.notebook.run(1, wait=False)  # busy for ever
     panel.press("Run load")

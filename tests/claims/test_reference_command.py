@@ -1,7 +1,5 @@
 """C8: the article's six values, in the command and in what vLLM makes of it."""
 
-import pytest
-
 from workbench.claims import reference_command, resolve, stand_in, stock
 from workbench.claims.reference_command import ARTICLE
 from workbench.config import EngineConfig
@@ -39,7 +37,6 @@ def test_does_not_hold_when_none_is_there():
     assert "do not fit on 1 H100 SXMs" in verdict.arithmetic
 
 
-@pytest.mark.live
 def test_vllm_itself_resolves_the_article_and_its_own_defaults():
     defaults, article = resolve(stock(), stand_in(preset("article").config))
     assert {name: article[name] for name in RIGHT} == RIGHT

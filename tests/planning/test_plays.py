@@ -11,7 +11,7 @@ from workbench.workload.scenario import Scenario
 
 
 @pytest.fixture(scope="module")
-def player():
+def player(shared_simulator):
     one = Player()
     one.start()
     yield one

@@ -9,11 +9,12 @@ import pytest
 
 from workbench.config import parse
 from workbench.planning import Asked, Planner, Rule
+from workbench.simulate.host import Simulator
 from workbench.workload.scenario import Scenario
 
 
 @pytest.fixture(scope="module")
-def found(constant):
+def found(constant, shared_simulator):
     """Requests of one prompt step and four more, 0.5 s each, at most four at once: 4 / 0.5 s = 8 a second."""
     stream = {"class": "chat", "prompt_tokens": 20, "output_tokens": 5, "arrivals": {
         "kind": "constant", "rate": 1.0, "count": 1}}  # fmt: skip
@@ -65,7 +66,8 @@ def test_figures_follow_from_the_capacity(found):
     assert figures["label"] == "simulated, constant, made up"
 
 
-def test_a_stop_in_mid_play_ends_it_and_its_child():
+def test_a_stop_in_mid_play_ends_it_and_its_child(monkeypatch):
+    monkeypatch.setattr("workbench.planning.plays.Simulator", Simulator)  # a child of its own
     begun = threading.Event()
     asked = Asked.of("azure-like", budgets=(512,), chunks=(0,), rule=Rule(requests=5000, most=20_000))
     planner = Planner(asked, lambda now: begun.set() if now.what.startswith("budget") else None, workers=1)

@@ -18,14 +18,10 @@ def small(**fields):
     return parse(Scenario, given)
 
 
-@pytest.fixture(scope="module")
-def simulator():
-    from workbench.simulate.host import Simulator
-
-    one = Simulator()
-    one.start()
-    yield one
-    one.close()
+@pytest.fixture
+def simulator(one_simulator):
+    one_simulator.start()
+    return one_simulator
 
 
 def longest_s(trace):

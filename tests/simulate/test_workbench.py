@@ -10,7 +10,7 @@ from workbench.workload.scenario import load_scenario
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory):
+def bench(tmp_path_factory, shared_simulator):
     fields = {"engine": "simulated", "gpu": "H100", "count": 8, "enable_prefix_caching": True, "max_num_seqs": 32}
     with Workbench("llama-3.1-70b", runs=tmp_path_factory.mktemp("runs"), **fields) as bench:
         yield bench.start()

@@ -18,7 +18,7 @@ def run(*words):
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory):
+def played(tmp_path_factory, shared_simulator):
     """One comparison of two budgets, with its chart."""
     folder = tmp_path_factory.mktemp("compare")
     words = [
@@ -60,7 +60,7 @@ def test_two_of_its_runs_are_compared_again_from_disk(played):
     assert "exploratory" in result.stdout
 
 
-def test_an_interruption_shows_what_there_is(tmp_path, monkeypatch):
+def test_an_interruption_shows_what_there_is(tmp_path, monkeypatch, shared_simulator):
     play, count = Comparing._play, []
 
     def interrupted(self, *args):

@@ -31,14 +31,14 @@ SMALL, LARGE = list(SPACE.points())
 
 
 @pytest.fixture(scope="module")
-def virtual():
+def virtual(shared_simulator):
     player = VirtualPlayer(SCENARIO, GOAL, SPACE)
     yield player
     player.close()
 
 
 @pytest.fixture(scope="module")
-def on_engine(tmp_path_factory):
+def on_engine(tmp_path_factory, shared_simulator):
     player = EnginePlayer(SCENARIO, GOAL, SPACE, runs=tmp_path_factory.mktemp("runs"))
     yield player
     player.close()

@@ -9,7 +9,7 @@ from workbench.ui.panel.app import Panel
 
 
 @pytest.fixture(scope="module")
-def panel(tmp_path_factory):
+def panel(tmp_path_factory, shared_simulator):
     fields = {"engine": "simulated", "gpu": "H100", "count": 8, "max_model_len": 131072, "max_num_seqs": 32}
     with Workbench("llama-3.1-70b", runs=tmp_path_factory.mktemp("runs"), **fields) as bench:
         panel = Panel(bench).follow()
