@@ -65,7 +65,7 @@ def finding(labels: Sequence[str], rows: Sequence[Mapping[str, Any]], slo: SLO) 
         values = [f"{rows[i]['peak_activation_mib']:,.1f} MiB" for i in (top, least)]
         if values[0] != values[1]:
             which = f"{labels[top]} → {labels[least]}"
-            tiles.append(Tile(translate("Activation peak of a step"), *values, which))
+            tiles.append(Tile(translate("Activation peak of a step"), values[0], values[1], which))
     return headline, _keeps(labels, rows, known, slo), tiles
 
 
