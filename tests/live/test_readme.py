@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import signal
-from pathlib import Path
 
 import pytest
 
+from tests.docs import blocks
 from workbench import Workbench, cli
-
-_spec = importlib.util.spec_from_file_location("blocks", Path(__file__).parents[1] / "docs" / "blocks.py")
-blocks = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(blocks)
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 README = blocks.ROOT / "README.md"
