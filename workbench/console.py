@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from workbench.i18n import translate
+
 if TYPE_CHECKING:  # a table needs neither an engine nor pandas
     from workbench.engine.protocol import Progress as Tell
     from workbench.run import Run
@@ -88,8 +90,8 @@ def engine_start(progress: Progress) -> Tell:
     def tell(_elapsed: float, what: str) -> None:
         ready = what == "ready"
         if not tasks:
-            tasks.append(progress.add_task("engine start", total=None, note=""))
-        progress.update(tasks[0], note=what, total=1 if ready else None, completed=1 if ready else 0)
+            tasks.append(progress.add_task(translate("engine start"), total=None, note=""))
+        progress.update(tasks[0], note=translate(what), total=1 if ready else None, completed=1 if ready else 0)
 
     return tell
 

@@ -26,6 +26,7 @@ from workbench.engine.facts import facts_of
 from workbench.engine.protocol import Label, Progress, State
 from workbench.engine.scratch import in_one_line
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError, EnvelopeError
+from workbench.i18n import marked
 from workbench.models import ModelFiles
 from workbench.redact import redact
 from workbench.trace import Sink
@@ -269,18 +270,18 @@ class AttachedEngine:
         return None if self._probe is not None else f"This server has no hot knobs: {NO_KNOBS}."
 
     def _attach(self, tell: Callable[[str], None]) -> None:
-        tell("asking what it is")
+        tell(marked("asking what it is"))
         caller = self._caller = Caller(self.config, self.config.api_key)
         found = self.found = look(self.config, caller)
         if self.config.probe is not None:
-            tell("taking up the probe")
+            tell(marked("taking up the probe"))
             self._probe = AttachedProbe(self.config.probe)
             self._knobs, self._revision = self._probe.knobs, self._probe.revision
         said = found.max_model_len or (self._probe.hello.max_model_len if self._probe else None)
         length = self.config.max_model_len or said or UNBOUNDED
         self.config = self.config.model_copy(update={"max_model_len": length})
         self._folder = Path(tempfile.mkdtemp(prefix="wb-"))
-        tell("measuring how it counts prompts")
+        tell(marked("measuring how it counts prompts"))
         tokenizer = self._choose_prompts(found, caller)
         self._prompts = self._prompt_words()
         self.model = ModelFiles(
