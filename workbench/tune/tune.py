@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import EngineError
+from workbench.i18n import marked
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.tune.answer.answer import Answer
@@ -235,7 +236,7 @@ class Tune:
             kept.note_confirmed(now)
             self._say("confirmation", len(now.results), 2 * asked.rounds, now.results[-1].point.name)
 
-        self._say("confirmation", 0, 2 * asked.rounds, "the pick and the runner-up on fresh seeds")
+        self._say("confirmation", 0, 2 * asked.rounds, marked("the pick and the runner-up on fresh seeds"))
         self.confirmation = confirm(
             [*study.results, *self._beyond],
             asked.goal,

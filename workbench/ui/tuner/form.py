@@ -62,9 +62,9 @@ class TuneForm:
         first = next((name for name in _FIRST if name in names), names[0] if names else None)
         self.fields: dict[str, Control] = {
             "scenario": choice("tune_scenario", "workload mix", "What every trial plays, with the same seed.",
-                               names or [None], first, text=lambda name: name or "none"),
+                               names or [None], first, text=lambda name: name or translate("none")),
             "objective": choice("tune_objective", "objective", "What is made as large, or as small, as can be.",
-                                list(OBJECTIVES), "goodput", text=lambda name: OBJECTIVES[name].words),
+                                list(OBJECTIVES), "goodput", text=lambda name: translate(OBJECTIVES[name].words)),
             "limits": Entry("tune_limits", "limits", "FIGURE=VALUE with commas between; every setting that breaks one "
                             "is out. gap or ttft, p50, p90, p99 or max, in ms or s, and .CLASS for one class: "
                             "gap_max_ms=300, ttft_p99_s.chat=1", None, _read_limits, placeholder="none"),
@@ -214,7 +214,7 @@ class TuneForm:
         stage = count = translate(_STAGES[now.stage])
         if now.most:
             count = translate("{done} of at most {most} {stage}", done=now.done, most=now.most, stage=stage)
-        self._progress.text = f"{gone:,.0f} s: {count}: {now.what}"
+        self._progress.text = f"{gone:,.0f} s: {count}: {translate(now.what)}"
         tune = self.tune
         if tune is not None and now.stage in ("search", "beyond", "confirmation"):
             self._draw(tune)
@@ -227,12 +227,17 @@ class TuneForm:
         self._map.markup = drawn.going_on(tune.answer, tune.question.space)
         for run in self._runs_of.values():
             if run.done and run.error is None:
-                name = str(run.meta.get("setting") or "the setting")
+                name = str(run.meta.get("setting") or translate("the setting"))
                 self._trial.markup = drawn.of_trial(run, name, tune.question.goal.slo)
                 self._last.hidden = False
 
     def _finish(self, tune: Tune) -> None:
-        took = f"{len(tune.results)} trials in {time.monotonic() - self._begun:,.0f} s, study {tune.name}"
+        took = translate(
+            "{trials} trials in {seconds:,.0f} s, study {name}",
+            trials=len(tune.results),
+            seconds=time.monotonic() - self._begun,
+            name=tune.name,
+        )
         if tune.results:
             self._progress.text = translate("Drawing …")
             self._shown = -1
@@ -242,8 +247,11 @@ class TuneForm:
             command = (emitted.own_policy or emitted.command) if emitted is not None else ""
             self._copy.change(copies=command, hidden=not command)
             self.report.hidden = not tune.answer.candidates
-        ended = "Stopped, and kept" if tune.stopped else "Ended"
-        self._progress.text = f"{ended}: {took}" + (f" ({tune.why})" if tune.why and not tune.stopped else "")
+        ended = (
+            translate("Stopped, and kept: {took}", took=took) if tune.stopped else translate("Ended: {took}", took=took)
+        )
+        why = translate(" ({reason})", reason=translate(tune.why)) if tune.why and not tune.stopped else ""
+        self._progress.text = ended + why
 
 
 def _values(name: str, label: str, hint: str) -> Control:
