@@ -1,9 +1,9 @@
 """Collects what people read into workbench/locale/zh_CN/LC_MESSAGES/workbench.po, and compiles it.
 
-Run by `make messages` after a change of a text. Messages are those of `translate`, `counted` and `marked` in the code,
-in the page's template and in the widgets' scripts, those of the calls that make columns and parts of forms, the texts
-of the configurations' fields, and the questions of the scenarios. What is new stands in the catalogue without a
-translation, what is gone is dropped. tests/test_i18n.py fails until each message has one.
+Run by `make messages` after a change of a text. Messages are those of `translate`, `phrase`, `counted` and `marked` in
+the code, in the page's template and in the widgets' scripts, those of the calls that make columns and parts of forms,
+the texts of the configurations' fields, and the questions of the scenarios. What is new stands in the catalogue without
+a translation, what is gone is dropped. tests/test_i18n.py fails until each message has one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ PO, MO = FOLDER / "workbench.po", FOLDER / "workbench.mo"
 _READ: dict[str, tuple[int, ...]] = {
     "translate": (0,),
     "marked": (0,),
+    "phrase": (0,),
+    "phrases": (0,),
+    "ended": (0,),
+    "_prompt": (0,),
     "counted": (0, 1),
+    "phrase_counted": (0, 1),
     "Column": (1, 2),
     "Button": (1, 2),
     "section": (1, 2),
@@ -41,8 +46,10 @@ _READ: dict[str, tuple[int, ...]] = {
     "_amount": (1, 2),
     "_values": (1, 2),
     "Entry": (1, 2),
+    "Objective": (4,),
 }
 _OF_A_CLAIM = ("text", "article", "arithmetic", "untested")  # its sentence has numbers in it
+_COUNTED = ("counted", "phrase_counted")
 _METHODS = {".js": extract_javascript, ".j2": babel_extract}
 _SAME = {"", "%", "ms", "s", "MiB", "P99"}  # in any language
 _HEAD = "# The workbench in simplified Chinese; terms as in docs/glossary.md. `make messages` adds what is new.\n"
@@ -108,11 +115,13 @@ def _called(code: ast.AST) -> Iterator[str | tuple[str, str]]:
     calls = [one for one in ast.walk(code) if isinstance(one, ast.Call)]
     for call in sorted(calls, key=lambda one: (one.lineno, one.col_offset)):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        places = [call.args[place] for place in _READ.get(name, ()) if place < len(call.args)]
+        starred = next((n for n, arg in enumerate(call.args) if isinstance(arg, ast.Starred)), len(call.args))
+        places = [call.args[place] for place in _READ.get(name, ()) if place < starred]
         words = [one.value for one in places if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        if name == "counted":
-            one, many = words
-            yield one, many
+        if name in _COUNTED:
+            if len(words) == len(places):
+                one, many = words
+                yield one, many
         else:
             yield from (one for one in words if one not in _SAME)
         told = [one.value for one in call.keywords if name == "Verdict" and one.arg in _OF_A_CLAIM]
@@ -150,6 +159,7 @@ def _values() -> Iterator[tuple[str, str]]:
         (("live CPU", "live GPU", "simulated", "attached", "recorded", "uncalibrated", "roofline"), "origin"),
         (("complete", "cancelled", "failed", "interrupted"), "store/folder"),
         (("starting", "ready", "stopping", "failed", "stopped"), "engine/protocol"),
+        (("loading transformers", "reading the file", "tokenizer", "writing 1 file", "written"), "models/convert"),
     ):
         for word in words:
             yield word, f"workbench/{where}.py"

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from workbench.i18n import translate
 from workbench.progress_lines import ProgressLines
 
 if TYPE_CHECKING:  # a table needs neither an engine nor pandas
@@ -94,8 +95,8 @@ def engine_start(progress: Progress) -> Tell:
     def tell(_elapsed: float, what: str) -> None:
         ready = what == "ready"
         if not tasks:
-            tasks.append(progress.add_task("engine start", total=None, note=""))
-        progress.update(tasks[0], note=what, total=1 if ready else None, completed=1 if ready else 0)
+            tasks.append(progress.add_task(translate("engine start"), total=None, note=""))
+        progress.update(tasks[0], note=translate(what), total=1 if ready else None, completed=1 if ready else 0)
 
     return tell
 

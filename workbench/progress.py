@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
+from workbench.i18n import translate
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.simulate.banded import Told
@@ -25,8 +26,9 @@ def start(bench: Workbench) -> None:
     Raises:
         EngineStartError: it did not come up; other errors as :meth:`workbench.session.Workbench.start`.
     """
-    with tqdm(total=None, desc="engine start", bar_format="{desc} {elapsed}{postfix}", file=sys.stdout) as bar:
-        bench.start(lambda _elapsed, what: bar.set_postfix_str(what))
+    what = translate("engine start")
+    with tqdm(total=None, desc=what, bar_format="{desc} {elapsed}{postfix}", file=sys.stdout) as bar:
+        bench.start(lambda _elapsed, now: bar.set_postfix_str(translate(now)))
 
 
 def watch(run: Run) -> None:
@@ -36,7 +38,7 @@ def watch(run: Run) -> None:
         EngineDiedError: the engine ended in the meantime; what was measured is kept.
     """
     done, total = run.progress
-    with tqdm(total=total, initial=done, desc="run", unit=" tokens", file=sys.stdout) as bar:
+    with tqdm(total=total, initial=done, desc=translate("run"), unit=" tokens", file=sys.stdout) as bar:
         while not run.wait(0.2):
             bar.update(run.progress[0] - bar.n)
         bar.update(run.progress[0] - bar.n)

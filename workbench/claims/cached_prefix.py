@@ -6,8 +6,9 @@ import pandas as pd
 
 from workbench import metrics
 from workbench.claims.cache_lookup import cache_lookups
-from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.claims.verdict import Measured, Outcome, Verdict, ended, on_gpu, origin_of
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrases
 
 
 def cached_prefix(
@@ -59,13 +60,35 @@ def cached_prefix(
     elif exact.all() and longest.all() and after < before:
         outcome = "holds"
     parts = [
-        f"With the cache {_computed(cached)} prompt tokens were computed, without it {_computed(without)}: "
-        f"{saved:.0%} less. {int(exact.sum())} of {len(exact)} requests computed exactly what the cache did not have"
+        phrase(
+            "With the cache {computed} prompt tokens were computed, without it {without}: {saved:.0%} "
+            "less. {exact} of {all} requests computed exactly what the cache did not have",
+            computed=_computed(cached),
+            without=_computed(without),
+            saved=saved,
+            exact=int(exact.sum()),
+            all=len(exact),
+        )
     ]
     if len(known):
-        parts.append(f"{int(longest.sum())} of {len(known)} took every whole block of a prefix that was there")
-    parts.append(f"median TTFT of the {len(hits)} with a hit goes from {before:,.2f} s to {after:,.2f} s")
-    sentence = "; ".join(parts) + "." + _reset(reset) + _chunked(chunked) + _preempted(preempted, preempted_off)
+        parts.append(
+            phrase(
+                "{longest} of {all} took every whole block of a prefix that was there",
+                longest=int(longest.sum()),
+                all=len(known),
+            )
+        )
+    parts.append(
+        phrase(
+            "median TTFT of the {hits} with a hit goes from {before:,.2f} s to {after:,.2f} s",
+            hits=len(hits),
+            before=before,
+            after=after,
+        )
+    )
+    sentence = (
+        phrases("; ", parts) + phrase(".") + _reset(reset) + _chunked(chunked) + _preempted(preempted, preempted_off)
+    )
     return Verdict(
         claim="C15",
         text="Look up the longest cached prefix first and chunk only what missed",
@@ -86,7 +109,11 @@ def _computed(table: pd.DataFrame) -> str:
 
 
 def _reset(run: Measured | None) -> str:
-    return "" if run is None else f" After a reset of the cache {_computed(cache_lookups(run))} were computed."
+    return (
+        ""
+        if run is None
+        else phrase(" After a reset of the cache {computed} were computed.", computed=_computed(cache_lookups(run)))
+    )
 
 
 def _chunked(run: Measured | None) -> str:
@@ -95,17 +122,24 @@ def _chunked(run: Measured | None) -> str:
     table = cache_lookups(run)
     hit = table["cached_tokens"] > 0
     miss, rest = table.loc[~hit, "prefill_steps"].median(), table.loc[hit, "prefill_steps"].median()
-    return f" Chunked, a prompt without a hit took {miss:,.0f} steps and one with a hit {rest:,.0f} (medians)."
+    return phrase(
+        " Chunked, a prompt without a hit took {miss:,.0f} steps and one with a hit {rest:,.0f} (medians).",
+        miss=miss,
+        rest=rest,
+    )
 
 
 def _preempted(run: Measured | None, off: Measured | None) -> str:
     said = []
-    for name, one in (("with the cache", run), ("without it", off)):
+    for name, one in ((phrase("with the cache"), run), (phrase("without it"), off)):
         table = metrics.preemptions(one.trace) if one is not None else pd.DataFrame()
         if len(table):
             lost, again = int(table["lost_tokens"].sum()), int(table["recomputed_tokens"].sum())
-            said.append(f"{again:,} of {lost:,} {name}")
-    return f" Of the tokens that lost their KV in a preemption, {', '.join(said)} were computed again." if said else ""
+            said.append(phrase("{again:,} of {lost:,} {where}", again=again, lost=lost, where=name))
+    if not said:
+        return ""
+    which = phrases(", ", said)
+    return phrase(" Of the tokens that lost their KV in a preemption, {which} were computed again.", which=which)
 
 
 def _untested(
@@ -113,11 +147,13 @@ def _untested(
 ) -> str:
     said = []
     if known.empty:
-        said.append("whether it is the longest prefix (no request is known to share one that was computed before)")
+        said.append(
+            phrase("whether it is the longest prefix (no request is known to share one that was computed before)")
+        )
     if chunked is None:
-        said.append("the cache together with chunks")
+        said.append(phrase("the cache together with chunks"))
     if preempted is None or not len(metrics.preemptions(preempted.trace)):
-        said.append("what a preemption costs with the cache")
+        said.append(phrase("what a preemption costs with the cache"))
     if not on_gpu([off, on]):
-        said.append("a GPU, where blocks are 16 tokens")
-    return "; ".join(said) + ("." if said else "")
+        said.append(phrase("a GPU, where blocks are 16 tokens"))
+    return ended("; ", said)

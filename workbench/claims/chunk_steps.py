@@ -11,6 +11,7 @@ import pandas as pd
 from workbench.claims.long_prompt import LongPrompt
 from workbench.claims.verdict import Measured, Outcome, Verdict, origin_of
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrase_counted, phrases
 
 
 @dataclass(frozen=True)
@@ -50,21 +51,35 @@ class Count:
         if self.counted == self.formula:
             return ""
         if self.long.chunk and self.alone and max(self.long.chunks) > self.long.chunk:
-            return "alone in the engine: vLLM does not apply the cap then, and takes the whole budget"
+            return phrase("alone in the engine: vLLM does not apply the cap then, and takes the whole budget")
         full = [a + b == self.long.budget for a, b in zip(self.long.chunks, self.long.beside, strict=True)]
         room = self.long.budget - self.decodes
         if all(full[:-1]) and room > 0 and ceil(self.long.tokens / room) == self.counted:
-            return (
-                f"decodes take {self.decodes} of the budget first: ⌈{self.long.tokens:,} / {room:,}⌉ = {self.counted}"
+            return phrase(
+                "decodes take {decodes} of the budget first: ⌈{tokens:,} / {room:,}⌉ = {counted}",
+                decodes=self.decodes,
+                tokens=self.long.tokens,
+                room=room,
+                counted=self.counted,
             )
-        return "not explained by the budget"
+        return phrase("not explained by the budget")
 
-    def __str__(self) -> str:
+    @property
+    def clause(self) -> str:
         """One clause of the verdict."""
-        knob = "chunk" if 0 < self.long.chunk <= self.long.budget else "budget"
-        said = f"{self.long.tokens:,} tokens at {knob} {self.size:,}: {self.counted} step{'s' * (self.counted != 1)}"
-        same = "as the formula says" if not self.why else f"the formula says {self.formula}; {self.why}"
-        return f"{said} ({same})"
+        chunk = 0 < self.long.chunk <= self.long.budget
+        same = phrase("as the formula says")
+        if self.why:
+            same = phrase("the formula says {formula}; {why}", formula=self.formula, why=self.why)
+        return phrase_counted(
+            "{tokens:,} tokens at {knob} {size:,}: {n} step ({same})",
+            "{tokens:,} tokens at {knob} {size:,}: {n} steps ({same})",
+            self.counted,
+            tokens=self.long.tokens,
+            knob=phrase("chunk") if chunk else phrase("budget"),
+            size=self.size,
+            same=same,
+        )
 
 
 def step_counts(*runs: Measured) -> pd.DataFrame:
@@ -104,8 +119,8 @@ def chunk_steps(*runs: Measured) -> Verdict:
         claim="C2",
         text="A prompt of L tokens becomes ⌈L/C⌉ steps",
         outcome=outcome,
-        sentence="; ".join(map(str, counts)) + ".",
+        sentence=phrases("; ", [one.clause for one in counts]) + phrase("."),
         origin=origin_of(runs),
         article="32,768 tokens at C = 1,024 are 32 steps.",
-        untested="" if any(one.long.tokens == 32_768 for one in counts) else "32,768 tokens at C = 1,024.",
+        untested="" if any(one.long.tokens == 32_768 for one in counts) else phrase("32,768 tokens at C = 1,024."),
     )

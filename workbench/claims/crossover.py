@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.claims.verdict import Measured, Outcome, Verdict, ended, on_gpu, origin_of
 from workbench.errors import InputError
 from workbench.hardware import gpu
+from workbench.i18n import phrase, phrases
 from workbench.metrics.crossover import crossover, estimated_cost
 from workbench.models.architecture import named
 
@@ -41,8 +42,15 @@ def recompute_or_swap(run: Measured, device: str | None = None, devices: int = 1
         claim="C11",
         text="Under 2K tokens recompute, over 16K swap",
         outcome=outcome,
-        sentence=f"Here {frame.attrs['summary']}; {_row(frame, SHORT)}, {_row(frame, LONG)}.",
-        origin=f"recompute: {origin_of([run])}, fitted; swap: {frame['swap_source'].iloc[0]}",
+        sentence=phrase(
+            "Here {summary}; {short}, {long}.",
+            summary=frame.attrs["summary"],
+            short=_row(frame, SHORT),
+            long=_row(frame, LONG),
+        ),
+        origin=phrase(
+            "recompute: {origin}, fitted; swap: {source}", origin=origin_of([run]), source=frame.attrs["swap_source"]
+        ),
         article="Under 2K recompute, over 16K swap.",
         arithmetic=_elsewhere(),
         untested=_untested(frame, run),
@@ -52,7 +60,12 @@ def recompute_or_swap(run: Measured, device: str | None = None, devices: int = 1
 def _row(frame: pd.DataFrame, tokens: int) -> str:
     """What the two take at the row nearest to that length."""
     row = frame.iloc[(frame["tokens"] - tokens).abs().argmin()]
-    return f"at {row['tokens']:,.0f} tokens {_time(row['recompute_s'])} against {_time(row['swap_s'])}"
+    return phrase(
+        "at {tokens:,.0f} tokens {recompute} against {swap}",
+        tokens=row["tokens"],
+        recompute=_time(row["recompute_s"]),
+        swap=_time(row["swap_s"]),
+    )
 
 
 def _time(seconds: float) -> str:
@@ -69,21 +82,29 @@ def _elsewhere() -> str:
         frame = crossover(
             architecture=model, cost=estimated_cost(model, chosen, count), device=chosen.key, devices=count
         )
-        parts.append(f"{model.name} on {count} × {chosen.name}: {frame.attrs['summary']}")
-    return (
-        "; ".join(parts) + " (estimates from published peaks and links). A prompt token costs the same FLOPs at any "
-        "length but for attention, and its KV the same bytes, so only attention and fixed costs can make them cross."
+        parts.append(
+            phrase(
+                "{name} on {count} × {gpu}: {summary}",
+                name=model.name,
+                count=count,
+                gpu=chosen.name,
+                summary=frame.attrs["summary"],
+            )
+        )
+    return phrases("; ", parts) + phrase(
+        " (estimates from published peaks and links). A prompt token costs the same FLOPs at any length but for "
+        "attention, and its KV the same bytes, so only attention and fixed costs can make them cross."
     )
 
 
 def _untested(frame: pd.DataFrame, run: Measured) -> str:
     parts = []
     if not frame["swap_source"].iloc[0].startswith("measured"):
-        parts.append("the link, which is a published figure")
+        parts.append(phrase("the link, which is a published figure"))
     reach = frame.attrs["measured_to"]
     if reach and reach < LONG:
-        parts.append(f"prefill beyond {reach:,} tokens, which the fit extrapolates")
+        parts.append(phrase("prefill beyond {reach:,} tokens, which the fit extrapolates", reach=reach))
     if not on_gpu([run]):
-        parts.append("recompute on a GPU (a CPU's slow prefill beside a GPU's link flatters the swap)")
-    parts.append("a swap inside vLLM, which preempts by recompute only")
-    return "; ".join(parts) + "."
+        parts.append(phrase("recompute on a GPU (a CPU's slow prefill beside a GPU's link flatters the swap)"))
+    parts.append(phrase("a swap inside vLLM, which preempts by recompute only"))
+    return ended("; ", parts)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.claims.verdict import Outcome, Verdict
+from workbench.i18n import phrase
 
 FLAG = "--enable-chunked-prefill"
 
@@ -25,23 +26,33 @@ def flag_needed(without_flags: Mapping[str, Any], engine: Mapping[str, Any]) -> 
     live = (engine.get("resolved") or {}).get("chunked_prefill")
     argv = engine.get("engine_argv")
     given = any(word.startswith((FLAG, "--no" + FLAG[1:])) for word in argv or ())
-    command = "is not known" if argv is None else "has the flag" if given else "has no such flag"
+    command = (
+        phrase("is not known") if argv is None else phrase("has the flag") if given else phrase("has no such flag")
+    )
     witness = live is not None and argv is not None and not given
     default_on = bool(without_flags["enable_chunked_prefill"])
     outcome: Outcome = "does not hold here" if default_on else "holds"
     if witness and bool(live) != default_on:
         outcome = "holds in part"
-    state = "not known" if live is None else "on" if live else "off"
+    state = phrase("not known") if live is None else phrase("on") if live else phrase("off")
     return Verdict(
         claim="C6",
-        text=f"{FLAG} must be set by hand",
+        text=phrase("{flag} must be set by hand", flag=FLAG),
         outcome=outcome,
-        sentence=(
-            f"With no flag at all vLLM resolves enable_chunked_prefill to {'on' if default_on else 'off'} (with "
-            f"max_num_batched_tokens {without_flags['max_num_batched_tokens']:,}); in the running engine, whose "
-            f"command {command}, it is {state}."
+        sentence=phrase(
+            "With no flag at all vLLM resolves enable_chunked_prefill to {default_on} (with "
+            "max_num_batched_tokens {max_num_batched_tokens:,}); in the running engine, whose command "
+            "{command}, it is {state}.",
+            default_on=phrase("on") if default_on else phrase("off"),
+            max_num_batched_tokens=without_flags["max_num_batched_tokens"],
+            command=command,
+            state=state,
         ),
-        origin=f"{engine.get('label') or 'origin not stated'}, {engine.get('vllm') or 'vLLM version not known'}",
+        origin=phrase(
+            "{label}, {vllm}",
+            label=phrase(engine.get("label") or "origin not stated"),
+            vllm=engine.get("vllm") or phrase("vLLM version not known"),
+        ),
         article="the flag is part of the recommended command.",
-        untested="" if witness else "what an engine runs with whose command does not have the flag.",
+        untested="" if witness else phrase("what an engine runs with whose command does not have the flag."),
     )

@@ -14,8 +14,9 @@ from workbench.claims.article_rows import (
     policy_of,
     usual_ttft_s,
 )
-from workbench.claims.verdict import Outcome, Verdict, origin_of
+from workbench.claims.verdict import Outcome, Verdict, ended, origin_of
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrases
 from workbench.simulate.banded import Banded
 from workbench.simulate.floors import impossible
 from workbench.trace import Trace
@@ -61,13 +62,21 @@ def eight_h100s(runs: Mapping[str, Banded]) -> Verdict:
         text="8 x H100, Llama-3.1-70B, 100 chats of 1K and 10 documents of 64K: chunked with priority has the gaps of "
         "decode-first, nearly FCFS's TTFT and twice its MFU",
         outcome=outcome,
-        sentence=(
-            f"With chunks and classes the chats' P99 gap is {_span(fall, '.1%')} of that with whole prompts, the "
-            f"documents' P50 TTFT {_span(wait, '.2f')} times and the MFU {_span(rise, '.2f')} times. {' '.join(parts)} "
-            f"{below} of the article's figures are impossible."
+        sentence=phrase(
+            "With chunks and classes the chats' P99 gap is {gap} of that with whole prompts, the "
+            "documents' P50 TTFT {wait} times and the MFU {mfu} times. {rows} {below} of the article's "
+            "figures are impossible.",
+            gap=_span(fall, ".1%"),
+            wait=_span(wait, ".2f"),
+            mfu=_span(rise, ".2f"),
+            rows=phrases(" ", parts),
+            below=below,
         ),
-        origin=f"{origin_of([whole])}; in brackets with the fastest and the slowest kernels measured on any GPU",
-        article="; ".join(_told(said) for said in ARTICLE.values()) + ".",
+        origin=phrase(
+            "{origin}; in brackets with the fastest and the slowest kernels measured on any GPU",
+            origin=origin_of([whole]),
+        ),
+        article=ended("; ", [_told(said) for said in ARTICLE.values()]),
         arithmetic=_arithmetic(),
         untested="these GPUs: nobody measured this model on them here; the article does not say how requests arrived.",
     )
@@ -80,33 +89,59 @@ def _ends(run: Banded) -> tuple[Trace, Trace, Trace]:
 def _row(name: str, run: Banded) -> str:
     """One policy in short."""
     gap, wait, share = (run.band(figure) for figure in (gap_p99_ms, usual_ttft_s, mfu))
-    return (
-        f"{name}: P99 gap {gap[1]:,.0f} ms ({gap[0]:,.0f} to {gap[2]:,.0f}), TTFT {wait[1]:,.1f} s ({wait[0]:,.1f} to "
-        f"{wait[2]:,.1f}), MFU {share[1]:.0%} ({share[0]:.0%} to {share[2]:.0%})."
+    return phrase(
+        "{name}: P99 gap {gap:,.0f} ms ({gap_low:,.0f} to {gap_high:,.0f}), TTFT {wait:,.1f} s ({wait_low:,.1f} "
+        "to {wait_high:,.1f}), MFU {share:.0%} ({share_low:.0%} to {share_high:.0%}).",
+        name=name,
+        gap=gap[1],
+        gap_low=gap[0],
+        gap_high=gap[2],
+        wait=wait[1],
+        wait_low=wait[0],
+        wait_high=wait[2],
+        share=share[1],
+        share_low=share[0],
+        share_high=share[2],
     )
 
 
 def _told(said: Said) -> str:
-    return (
-        f"{said.name}: P99 gap {said.gap_p99_ms:,g} ms, 64K TTFT {1e3 * said.ttft_s:,.0f} ms, MFU {said.mfu:.1%}, "
-        f"OOM {said.oom:.1%}"
+    return phrase(
+        "{name}: P99 gap {gap_p99_ms:,g} ms, 64K TTFT {ttft_s:,.0f} ms, MFU {mfu:.1%}, OOM {oom:.1%}",
+        name=said.name,
+        gap_p99_ms=said.gap_p99_ms,
+        ttft_s=1000.0 * said.ttft_s,
+        mfu=said.mfu,
+        oom=said.oom,
     )
 
 
 def _arithmetic() -> str:
     """Which of the article's figures cannot be, and which contradict each other."""
     floor = document_floor()
-    said = [impossible(row.ttft_s, floor, f"a 64K TTFT ({row.name})") for row in ARTICLE.values()]
-    own = ", ".join(f"{row.name} {floor.seconds / row.mfu:,.2f} s" for row in ARTICLE.values())
+    said = [impossible(row.ttft_s, floor, phrase("a 64K TTFT ({name})", name=row.name)) for row in ARTICLE.values()]
+    own = phrases(
+        ", ",
+        [phrase("{name} {seconds:,.2f} s", name=row.name, seconds=floor.seconds / row.mfu) for row in ARTICLE.values()],
+    )
     rate, every = ARTICLE["monolithic"].oom, _CHATS + _DOCUMENTS
     agrees = ARTICLE["decode_first"].ttft_s
-    return (
-        f"{' '.join(one for one in said if one)} At the article's own MFU that prefill takes longer still: {own}; of "
-        f"its three TTFTs only decode-first's {agrees:,.1f} s agrees. {rate:.1%} of {every} requests are "
-        f"{rate * every:,.2f} requests, and only {_DOCUMENTS} ({_DOCUMENTS / every:.1%}) are long."
+    return phrase(
+        "{impossible} At the article's own MFU that prefill takes longer still: {own}; of its three TTFTs "
+        "only decode-first's {agrees:,.1f} s agrees. {rate:.1%} of {every} requests are {requests:,.2f} "
+        "requests, and only {documents} ({part:.1%}) are long.",
+        impossible=phrases(" ", [one for one in said if one]),
+        own=own,
+        agrees=agrees,
+        rate=rate,
+        every=every,
+        requests=rate * every,
+        documents=_DOCUMENTS,
+        part=_DOCUMENTS / every,
     )
 
 
 def _span(values: list[float], spec: str) -> str:
     """The modelled value, and in brackets the least and the largest."""
-    return f"{values[0]:{spec}} ({min(values):{spec}} to {max(values):{spec}})"
+    middle, low, high = (f"{value:{spec}}" for value in (values[0], min(values), max(values)))
+    return phrase("{middle} ({low} to {high})", middle=middle, low=low, high=high)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.claims.long_prompt import LongPrompt
 from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrases
 
 # Flat: during the prefill even the 99th percentile is at most twice the usual gap. A step that carries a chunk takes
 # longer than one without, so "no difference at all" would be a bar that nothing can pass.
@@ -47,27 +48,55 @@ def flat_gaps(*runs: Measured) -> Verdict:
         outcome = "does not hold here"
     elif gone and ratio <= FLAT and growth >= GROWTH:
         outcome = "holds"
-    others = ", ".join(f"{long.setting} {long.during(100):,.0f} ms / {long.ttft_s:,.1f} s" for long, _ in chunked)
+    others = phrases(
+        ", ",
+        [
+            phrase("{setting} {ms:,.0f} ms / {s:,.1f} s", setting=long.setting, ms=long.during(100), s=long.ttft_s)
+            for long, _ in chunked
+        ],
+    )
     after = best.during(100) > slo_ms
     if whole.during(100) > slo_ms:
-        stalls = "stalls are left" if after else "no stall is left"
+        stalls = phrase("stalls are left") if after else phrase("no stall is left")
     else:
-        stalls = "there was no stall before, but there is one now" if after else "there was no stall before either"
-    moves = "falls" if best.during(100) < whole.during(100) else "does not fall: it goes"
-    shape = "flat" if ratio <= FLAT else "bounded by the time of a chunk, not flat"
-    grows = f"grows by {growth - 1:.0%}" if growth >= GROWTH else f"hardly changes ({growth - 1:+.0%})"
+        stalls = (
+            phrase("there was no stall before, but there is one now")
+            if after
+            else phrase("there was no stall before either")
+        )
+    moves = phrase("falls") if best.during(100) < whole.during(100) else phrase("does not fall: it goes")
+    shape = phrase("flat") if ratio <= FLAT else phrase("bounded by the time of a chunk, not flat")
+    grows = (
+        phrase("grows by {growth:.0%}", growth=growth - 1)
+        if growth >= GROWTH
+        else phrase("hardly changes ({growth:+.0%})", growth=growth - 1)
+    )
     return Verdict(
         claim="C3",
         text="Chunked, the stall goes away: token gaps stay flat while the long prompt's TTFT grows step by step",
         outcome=outcome,
-        sentence=(
-            f"The longest gap {moves} from {whole.during(100):,.0f} ms in one step to {best.during(100):,.0f} ms at "
-            f"{best.setting}; {stalls} above the SLO of {slo_ms:,.0f} ms. Gaps during the prefill (P99 "
-            f"{best.during(99):,.0f} ms) are {ratio:,.1f} times the usual {best.usual_ms:,.0f} ms: {shape}. TTFT goes "
-            f"from {whole.ttft_s:,.1f} s to {best.ttft_s:,.1f} s: it {grows}. Longest gap / TTFT of all: one step "
-            f"{whole.during(100):,.0f} ms / {whole.ttft_s:,.1f} s, {others}."
+        sentence=phrase(
+            "The longest gap {moves} from {before_ms:,.0f} ms in one step to {after_ms:,.0f} ms at "
+            "{setting}; {stalls} above the SLO of {slo_ms:,.0f} ms. Gaps during the prefill (P99 "
+            "{p99_ms:,.0f} ms) are {ratio:,.1f} times the usual {usual_ms:,.0f} ms: {shape}. TTFT goes "
+            "from {before_s:,.1f} s to {after_s:,.1f} s: it {grows}. Longest gap / TTFT of all: one step "
+            "{before_ms:,.0f} ms / {before_s:,.1f} s, {others}.",
+            moves=moves,
+            before_ms=whole.during(100),
+            after_ms=best.during(100),
+            setting=best.setting,
+            stalls=stalls,
+            slo_ms=slo_ms,
+            p99_ms=best.during(99),
+            ratio=ratio,
+            usual_ms=best.usual_ms,
+            shape=shape,
+            before_s=whole.ttft_s,
+            after_s=best.ttft_s,
+            grows=grows,
+            others=others,
         ),
         origin=origin_of(runs),
         article="gaps stay flat, TTFT grows step by step (no numbers given).",
-        untested="" if on_gpu(runs) else "a GPU, where a chunk of this size takes far less time.",
+        untested="" if on_gpu(runs) else phrase("a GPU, where a chunk of this size takes far less time."),
     )

@@ -6,8 +6,9 @@ import numpy as np
 
 from workbench.claims.limits import H100, LLAMA_70B
 from workbench.claims.long_prompt import LongPrompt
-from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.claims.verdict import Measured, Outcome, Verdict, ended, on_gpu, origin_of
 from workbench.errors import InputError
+from workbench.i18n import phrase
 
 # A stream is frozen when one of its gaps covers nearly the whole prefill. Not all of it, since a token of the step
 # before may still be on its way to the client when the step begins.
@@ -38,25 +39,39 @@ def freeze(run: Measured) -> Verdict:
     elif 2 * frozen >= every:
         outcome = "holds in part"
     flop, peak = float(LLAMA_70B.flops(_TOKENS, 0, 1)), _GPUS * H100.flops.value
-    untested = [] if long.tokens >= _TOKENS else [f"a prompt of {_TOKENS:,} tokens"]
+    untested = [] if long.tokens >= _TOKENS else [phrase("a prompt of {tokens:,} tokens", tokens=_TOKENS)]
     if not on_gpu([run]):
-        untested.append("how long it lasts on a GPU")
+        untested.append(phrase("how long it lasts on a GPU"))
     return Verdict(
         claim="C1",
         text="A monolithic 32K prefill holds the GPU for seconds and freezes every running stream",
         outcome=outcome,
-        sentence=(
-            f"{frozen} of {every} running streams stood still for at least {FROZEN:.0%} of the {long.seconds:,.1f} s "
-            f"in which one step prefilled {long.tokens:,} tokens; the longest gap was {long.during(100) / 1e3:,.1f} s, "
-            f"the usual one {long.usual_ms:,.0f} ms."
+        sentence=phrase(
+            "{frozen} of {every} running streams stood still for at least {part:.0%} of the "
+            "{seconds:,.1f} s in which one step prefilled {tokens:,} tokens; the longest gap was "
+            "{longest_s:,.1f} s, the usual one {usual_ms:,.0f} ms.",
+            frozen=frozen,
+            every=every,
+            part=FROZEN,
+            seconds=long.seconds,
+            tokens=long.tokens,
+            longest_s=long.during(100) / 1000.0,
+            usual_ms=long.usual_ms,
         ),
         origin=origin_of([run]),
         article="50 streams stood still for about 3 s, 200 streams for 600 ms.",
-        arithmetic=(
-            f"{_TOKENS:,} tokens through {LLAMA_70B.name} are {flop:.1e} FLOP, {flop / peak:.1f} s at the full peak of "
-            f"{_GPUS} {H100.name}s: 3 s is {flop / peak / 3:.0%} of that peak, 600 ms would be "
-            f"{flop / peak / 0.6:.0%}: 600 ms is impossible and 3 s is not, so the two figures cannot both be of this "
-            "model on these GPUs."
+        arithmetic=phrase(
+            "{tokens:,} tokens through {name} are {flop:.1e} FLOP, {seconds:.1f} s at the full peak of "
+            "{gpus} {gpu}s: 3 s is {at_3_s:.0%} of that peak, 600 ms would be {at_600_ms:.0%}: 600 ms is "
+            "impossible and 3 s is not, so the two figures cannot both be of this model on these GPUs.",
+            tokens=_TOKENS,
+            name=LLAMA_70B.name,
+            flop=flop,
+            seconds=flop / peak,
+            gpus=_GPUS,
+            gpu=H100.name,
+            at_3_s=flop / peak / 3,
+            at_600_ms=flop / peak / 0.6,
         ),
-        untested=", and ".join(untested) + ("." if untested else ""),
+        untested=ended(", and ", untested),
     )

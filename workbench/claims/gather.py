@@ -17,6 +17,7 @@ from workbench.claims.resolved import resolve, stand_in, stock
 from workbench.claims.verdict import Measured
 from workbench.engine.probe.compat import installed_vllm
 from workbench.errors import InputError
+from workbench.i18n import marked, phrase
 from workbench.presets import preset
 from workbench.session import Workbench
 from workbench.simulate.banded import play_banded
@@ -68,7 +69,8 @@ def play_on(bench: Workbench, evidence: Evidence, tell: Tell) -> None:
     for number, play in enumerate(every, 1):
         scenario = load_scenario(play.scenario)
         setting = next(one for one in scenario.settings if one.name == play.setting)
-        tell("run", f"{number} of {len(every)}: {play.scenario}, {play.setting}")
+        what = {"number": number, "all": len(every), "scenario": play.scenario, "setting": play.setting}
+        tell(marked("run"), phrase("{number} of {all}: {scenario}, {setting}", **what))
         if play.same_words:
             bench.reset_prefix_cache()
         run = bench.run(scenario, setting=setting, salt=0 if play.same_words else None)
@@ -93,7 +95,7 @@ def live(evidence: Evidence, tell: Tell, runs: Path | None = None, start_up: Map
         WorkbenchError: the engine did not come up or died, or a run could not be recorded.
     """
     with Workbench.of(load_scenario(SCENARIOS[0]), runs=runs, **(start_up or {})) as bench:
-        bench.start(lambda _elapsed, what: tell("engine", what))
+        bench.start(lambda _elapsed, what: tell(marked("engine"), what))
         play_on(bench, evidence, tell)
         evidence.asked = ask(tell, bench.engine.describe())  # last: it is busy for seconds, and no run may be disturbed
 
@@ -108,7 +110,7 @@ def simulated(evidence: Evidence, tell: Tell, runs: Path | None = None) -> None:
     blocks = dict(zip(*[iter(fields.pop("extra_args"))] * 2, strict=True))[_BLOCKS]
     del fields["kv_cache_mib"]  # of a GPU that has more
     with Workbench(runs=runs, kv_blocks=int(blocks), **(fields | dict(STAND_IN_ENGINE))) as bench:
-        bench.start(lambda _elapsed, what: tell("simulator", what))
+        bench.start(lambda _elapsed, what: tell(marked("simulator"), what))
         play_on(bench, evidence, tell)
 
 
@@ -137,16 +139,18 @@ def articles(evidence: Evidence, tell: Tell) -> None:
     scenario = load_scenario(ARTICLE)
     policies = [setting for setting in scenario.settings if setting.policy != "target_gap"]  # which is none of its
     simulator = Simulator()
-    tell("8 x H100", "starting the simulator")
+    tell("8 x H100", marked("starting the simulator"))
     simulator.start()
     try:
         evidence.article = play_banded(
             scenario,
             policies,
             simulator=simulator,
-            told=lambda done, total, name: tell("8 x H100", f"{done + 1} of {total}: {name}"),
+            told=lambda done, total, name: tell(
+                "8 x H100", phrase("{number} of {all}: {name}", number=done + 1, all=total, name=name)
+            ),
         )
-        tell("8 x H100", "with and without chunks")
+        tell("8 x H100", marked("with and without chunks"))
         evidence.engines = play_chunking(scenario, simulator=simulator)
     finally:
         simulator.close()
@@ -162,7 +166,7 @@ def ask(tell: Tell, engine: Mapping[str, Any] | None = None) -> Asked:
     Raises:
         EngineError: it did not answer, or refused a command.
     """
-    tell("vLLM", "asked what it resolves two command lines to")
+    tell("vLLM", marked("asked what it resolves two command lines to"))
     without_flags, article = resolve(stock(), stand_in(preset("article").config))
     name, version = installed_vllm() or ("vLLM", "of unknown version")
     return Asked(without_flags, article, engine or {}, f"{name} {version}")

@@ -14,6 +14,7 @@ from workbench.claims.limits import H100
 from workbench.claims.long_prompt import LongPrompt
 from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrases
 
 # Stretched: less than 90 % of the best prefill rate of the sweep. Single plays differ by some percent.
 FULL_SPEED = 0.9
@@ -52,10 +53,18 @@ class Place:
         """Neither stretched nor with pauses."""
         return self.fast and self.smooth
 
-    def __str__(self) -> str:
+    @property
+    def clause(self) -> str:
         """Setting, rate and gap; the one that lies within 3 % of its threshold is called borderline."""
         rate, gap = _near(self.rate, FULL_SPEED), _near(self.long.during(99), self.slo_ms)
-        return f"{self.long.setting} {self.rate:.0%}{rate}, {self.long.during(99):,.0f} ms{gap}"
+        return phrase(
+            "{setting} {rate:.0%}{rate2}, {during_99:,.0f} ms{gap}",
+            setting=self.long.setting,
+            rate=self.rate,
+            rate2=rate,
+            during_99=self.long.during(99),
+            gap=gap,
+        )
 
 
 @dataclass(frozen=True)
@@ -146,36 +155,61 @@ def golden_range(*runs: Measured) -> Verdict:
     cost = StepCost.of([place.long for place in found])
     slo_ms = runs[0].slo.gap_ms
     here = sorted(size for size, place in budgets.items() if place.golden)
-    where = f"budgets {', '.join(f'{n:,}' for n in here)}" if here else "no budget of the sweep"
+    golden_here = ", ".join(f"{n:,}" for n in here)
+    where = phrase("budgets {golden_here}", golden_here=golden_here) if here else phrase("no budget of the sweep")
     shown = {n: budgets[n] for n in sorted({SMALL, LOW, HIGH, LARGE, *here})}  # what is called golden has its figures
-    parts = [str(place) for place in (*shown.values(), chunks[SMALL_CHUNK])]
-    said = (f"{SMALL} stretches", f"{LARGE:,} brings pauses", f"chunk {SMALL_CHUNK} stretches")
-    checks = zip((f"{LOW:,} and {HIGH:,} do neither", *said), (golden, *flanks), strict=True)
-    checked = ", ".join(f"{text}: {'yes' if true else 'no'}" for text, true in checks)
+    parts = [place.clause for place in (*shown.values(), chunks[SMALL_CHUNK])]
+    said = (
+        phrase("{small} stretches", small=SMALL),
+        phrase("{large:,} brings pauses", large=LARGE),
+        phrase("chunk {small_chunk} stretches", small_chunk=SMALL_CHUNK),
+    )
+    checks = zip((phrase("{low:,} and {high:,} do neither", low=LOW, high=HIGH), *said), (golden, *flanks), strict=True)
+    checked = phrases(
+        ", ",
+        [
+            phrase("{part}: {answer}", part=text, answer=phrase("yes") if true else phrase("no"))
+            for text, true in checks
+        ],
+    )
     return Verdict(
         claim="C7",
         text="Budget 512 is too small, 8,192 too large, 2,048 to 4,096 golden; chunk 128 is too small",
         outcome=outcome,
-        sentence=(
-            f"{checked}. Prefill rate against the best, and P99 gap during the prefill: {'; '.join(parts)}. Golden "
-            f"here (≥ {FULL_SPEED:.0%} and ≤ {slo_ms:,.0f} ms): {where}. A step costs {cost.fixed_s * 1e3:,.1f} ms and "
-            f"{cost.token_s * 1e6:,.0f} µs a token of prefill ({cost.last_token_s * 1e6:,.0f} at the "
-            f"prompt's end): full speed from chunks of {cost.full_speed_tokens:,}, and "
-            f"{slo_ms:,.0f} ms are used up by one of {cost.tokens_in(slo_ms / 1e3):,}."
+        sentence=phrase(
+            "{checked}. Prefill rate against the best, and P99 gap during the prefill: {value}. Golden "
+            "here (≥ {full_speed:.0%} and ≤ {slo_ms:,.0f} ms): {where}. A step costs {fixed_s:,.1f} ms and "
+            "{token_s:,.0f} µs a token of prefill ({last_token_s:,.0f} at the prompt's end): full speed "
+            "from chunks of {full_speed_tokens:,}, and {slo_ms:,.0f} ms are used up by one of "
+            "{tokens_in:,}.",
+            checked=checked,
+            value=phrases("; ", parts),
+            full_speed=FULL_SPEED,
+            slo_ms=slo_ms,
+            where=where,
+            fixed_s=cost.fixed_s * 1000.0,
+            token_s=cost.token_s * 1000000.0,
+            last_token_s=cost.last_token_s * 1000000.0,
+            full_speed_tokens=cost.full_speed_tokens,
+            tokens_in=cost.tokens_in(slo_ms / 1000.0),
         ),
         origin=origin_of(runs),
         article="512 too small, 2,048 to 4,096 golden, 8,192 too large, chunk 128 too small (model and GPU not given).",
-        arithmetic=(
-            f"reading bf16 weights outweighs computing below {H100.ridge:,.0f} tokens a step on an {H100.name} "
-            f"({H100.flops.value / 1e12:,.4g} TFLOP/s over {H100.bandwidth.value / 1e12:.3g} TB/s), whatever the "
-            "model; where pauses begin goes with model, GPU and SLO, so no range of tokens is golden for all."
+        arithmetic=phrase(
+            "reading bf16 weights outweighs computing below {ridge:,.0f} tokens a step on an {name} "
+            "({value:,.4g} TFLOP/s over {value2:.3g} TB/s), whatever the model; where pauses begin goes "
+            "with model, GPU and SLO, so no range of tokens is golden for all.",
+            ridge=H100.ridge,
+            name=H100.name,
+            value=H100.flops.value / 1000000000000.0,
+            value2=H100.bandwidth.value / 1000000000000.0,
         ),
-        untested="" if on_gpu(runs) else "a GPU.",
+        untested="" if on_gpu(runs) else phrase("a GPU."),
     )
 
 
 def _near(value: float, threshold: float) -> str:
-    return " (borderline)" if abs(value / threshold - 1) <= NEAR else ""
+    return phrase(" (borderline)") if abs(value / threshold - 1) <= NEAR else ""
 
 
 def _expect_sweep(found: Sequence[Place]) -> None:

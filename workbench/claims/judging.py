@@ -14,6 +14,7 @@ from workbench.claims.long_prompt import LongPrompt
 from workbench.claims.resolved import STAND_IN
 from workbench.claims.verdict import Measured, Verdict
 from workbench.errors import InputError
+from workbench.i18n import phrase
 from workbench.presets import preset
 
 _CHUNK = 1_024  # the article's, of C4
@@ -108,7 +109,7 @@ def c7(evidence: Evidence) -> Judged:
 def c8(evidence: Evidence) -> Judged:
     """What vLLM makes of the article's command."""
     asked = _asked(evidence)
-    origin = f"resolved by {asked.vllm} for {STAND_IN}"
+    origin = phrase("resolved by {vllm} for {model}", vllm=asked.vllm, model=STAND_IN)
     return Judged(claims.reference_command(preset("article").config, asked.article, origin))
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from workbench import metrics
 from workbench.claims.verdict import Measured
 from workbench.errors import InputError
+from workbench.i18n import phrase
 from workbench.metrics.requests import LONG_PROMPT
 
 Floats = NDArray[np.float64]
@@ -106,8 +107,8 @@ class LongPrompt:
     def setting(self) -> str:
         """The knob that cut it, in words."""
         if len(self.chunks) == 1:
-            return "one step"
-        return f"chunk {self.chunk:,}" if self.chunk else f"budget {self.budget:,}"
+            return phrase("one step")
+        return phrase("chunk {size:,}", size=self.chunk) if self.chunk else phrase("budget {size:,}", size=self.budget)
 
     def during(self, percentile: float) -> float:
         """That percentile of the streams' gaps during the prefill, ms; NaN without a stream."""

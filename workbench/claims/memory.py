@@ -7,8 +7,9 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from workbench.claims.long_prompt import LongPrompt
-from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.claims.verdict import Measured, Outcome, Verdict, ended, on_gpu, origin_of
 from workbench.errors import InputError
+from workbench.i18n import phrase
 from workbench.metrics import memory_fit, pooled
 from workbench.trace import Trace
 
@@ -48,28 +49,41 @@ def peak_drop(whole: Measured, chunked: Measured) -> Verdict:
     split = (whole.trace.meta.get("engine") or {}).get("memory_split") or {}
     rest = ""
     if split.get("weights_bytes") and split.get("kv_bytes"):
-        rest = (
-            f" Weights ({split['weights_bytes'] / _MIB:,.0f} MiB) and KV pool ({split['kv_bytes'] / _MIB:,.0f} MiB) "
-            "stay as they are."
+        rest = phrase(
+            " Weights ({weights_bytes:,.0f} MiB) and KV pool ({kv_bytes:,.0f} MiB) stay as they are.",
+            weights_bytes=split["weights_bytes"] / _MIB,
+            kv_bytes=split["kv_bytes"] / _MIB,
         )
-    untested = [] if (one.tokens, chunk) == (_TOKENS, _CHUNK) else [f"{_TOKENS:,} tokens against chunks of {_CHUNK:,}"]
+    untested = (
+        []
+        if (one.tokens, chunk) == (_TOKENS, _CHUNK)
+        else [phrase("{tokens:,} tokens against chunks of {chunk:,}", tokens=_TOKENS, chunk=_CHUNK)]
+    )
     if not on_gpu([whole, chunked]):
-        untested.append("a GPU and a model of the article's size")
+        untested.append(phrase("a GPU and a model of the article's size"))
     return Verdict(
         claim="C4",
         text="The activation memory peak falls by 80 % with 1K chunks against one 32K prefill",
         outcome=outcome,
-        sentence=(
-            f"{one.tokens:,} tokens in one step needed {before:,.1f} MiB of activation, in steps of up to {chunk:,} "
-            f"{after:,.1f} MiB: {fall:.1%} less.{rest}"
+        sentence=phrase(
+            "{tokens:,} tokens in one step needed {before:,.1f} MiB of activation, in steps of up to "
+            "{chunk:,} {after:,.1f} MiB: {fall:.1%} less.{rest}",
+            tokens=one.tokens,
+            before=before,
+            chunk=chunk,
+            after=after,
+            fall=fall,
+            rest=rest,
         ),
         origin=origin_of([whole, chunked]),
         article="80 % less.",
-        arithmetic=(
-            f"memory that goes with the tokens of a step would fall by {1 - share:.1%}, with their square by "
-            f"{1 - share**2:.2%}; 80 % is neither, it needs a part that does not shrink."
+        arithmetic=phrase(
+            "memory that goes with the tokens of a step would fall by {share:.1%}, with their square by "
+            "{square:.2%}; 80 % is neither, it needs a part that does not shrink.",
+            share=1 - share,
+            square=1 - share**2,
         ),
-        untested=", and ".join(untested) + ("." if untested else ""),
+        untested=ended(", and ", untested),
     )
 
 
@@ -101,17 +115,33 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
     level = late / early <= LEVEL
     square = fit.low <= SQUARE <= fit.high
     outcome: Outcome = "holds" if level and square else "holds in part" if level or square else "does not hold here"
-    which = "C, not L" if level else "L as well as C"
-    law = "a square" if square else "a straight line" if fit.low <= 1 <= fit.high else "neither straight nor square"
-    near = "" if law != "neither straight nor square" else f", nearest {round(fit.exponent)}"
+    which = phrase("C, not L") if level else phrase("L as well as C")
+    law, near = phrase("a square"), ""
+    if not square and fit.low <= 1 <= fit.high:
+        law = phrase("a straight line")
+    elif not square:
+        law = phrase("neither straight nor square")
+        near = phrase(", nearest {exponent}", exponent=round(fit.exponent))
     return Verdict(
         claim="C5",
         text="Temporary memory goes with C² instead of L²",
         outcome=outcome,
-        sentence=(
-            f"It goes with {which}: equal chunks of one prompt needed {early:,.1f} MiB at its beginning and "
-            f"{late:,.1f} MiB at its end ({at:,} tokens in). The exponent of C is {fit.exponent:.2f} (95 % interval "
-            f"{fit.low:.2f} to {fit.high:.2f}, steps of {fit.min_tokens:,} to {fit.max_tokens:,} tokens): {law}{near}."
+        sentence=phrase(
+            "It goes with {which}: equal chunks of one prompt needed {early:,.1f} MiB at its beginning and "
+            "{late:,.1f} MiB at its end ({at:,} tokens in). The exponent of C is {exponent:.2f} (95 % "
+            "interval {low:.2f} to {high:.2f}, steps of {min_tokens:,} to {max_tokens:,} tokens): "
+            "{law}{near}.",
+            which=which,
+            early=early,
+            late=late,
+            at=at,
+            exponent=fit.exponent,
+            low=fit.low,
+            high=fit.high,
+            min_tokens=fit.min_tokens,
+            max_tokens=fit.max_tokens,
+            law=law,
+            near=near,
         ),
         origin=origin_of(runs),
         article="C² instead of L².",
@@ -119,7 +149,7 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
             "kernels of the FlashAttention kind never hold the C × L table of scores; what is left (hidden states, "
             "MLP, logits) is a fixed size a token: exponent 1."
         ),
-        untested="" if on_gpu(runs) else "CUDA kernels.",
+        untested="" if on_gpu(runs) else phrase("CUDA kernels."),
     )
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from workbench.claims.article_rows import ARTICLE, oom
 from workbench.claims.verdict import Measured, Outcome, Verdict, origin_of, origins
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrases
 from workbench.metrics import memory_fit, pooled
 from workbench.simulate.hardware_setup import set_up
 from workbench.simulate.host import Simulator
@@ -131,9 +132,18 @@ def oom_rate(engines: Sequence[Chunking], live: Sequence[Measured] = ()) -> Verd
     if not any(after for _, after in rates):
         outcome = "holds" if all(fell) else "holds in part" if any(fell) else outcome
     said = [
-        f"taking {one.share:.0%} of the memory the largest single step is {one.largest:,} tokens: {one.over} of "
-        f"{one.requests} prompts are longer, and {before:.1%} of the requests run out of memory without chunks, "
-        f"{after:.1%} with chunks of {BUDGET:,}"
+        phrase(
+            "taking {share:.0%} of the memory the largest single step is {largest:,} tokens: {over} of "
+            "{requests} prompts are longer, and {before:.1%} of the requests run out of memory without "
+            "chunks, {after:.1%} with chunks of {budget:,}",
+            share=one.share,
+            largest=one.largest,
+            over=one.over,
+            requests=one.requests,
+            before=before,
+            after=after,
+            budget=BUDGET,
+        )
         for one, (before, after) in zip(engines, rates, strict=True)
     ]
     rate, every = ARTICLE["monolithic"].oom, engines[0].requests
@@ -141,16 +151,23 @@ def oom_rate(engines: Sequence[Chunking], live: Sequence[Measured] = ()) -> Verd
         claim="C16",
         text="With chunking the OOM rate goes from 12.5 % to 0",
         outcome=outcome,
-        sentence=f"{engines[0].memory.what}: {'; '.join(said)}.{_live(live)}",
-        origin=f"{origins(one.without.meta for one in engines)}, memory counted from sizes (estimate)",
-        article=f"{rate:.1%} to 0.",
-        arithmetic=(
-            "vLLM reserves the activation of a step of its budget at the start, so no chunk can run out of memory; "
-            "without chunks it refuses a budget below the longest prompt, so a whole prompt cannot either, at the "
-            f"price of KV pool. A CUDA engine that does run out ends with all its requests, not with {rate:.1%} of "
-            f"them, which of {every} would be {rate * every:,.2f} requests."
+        sentence=phrase(
+            "{what}: {engines}.{live}", what=engines[0].memory.what, engines=phrases("; ", said), live=_live(live)
         ),
-        untested="CUDA's allocator." if not live else "",
+        origin=phrase(
+            "{origins}, memory counted from sizes (estimate)", origins=origins(one.without.meta for one in engines)
+        ),
+        article=phrase("{rate:.1%} to 0.", rate=rate),
+        arithmetic=phrase(
+            "vLLM reserves the activation of a step of its budget at the start, so no chunk can run out of "
+            "memory; without chunks it refuses a budget below the longest prompt, so a whole prompt cannot "
+            "either, at the price of KV pool. A CUDA engine that does run out ends with all its requests, "
+            "not with {rate:.1%} of them, which of {every} would be {rate2:,.2f} requests.",
+            rate=rate,
+            every=every,
+            rate2=rate * every,
+        ),
+        untested=phrase("CUDA's allocator.") if not live else "",
     )
 
 
@@ -165,8 +182,18 @@ def _live(runs: Sequence[Measured]) -> str:
     peak = float(steps["activation_bytes"].max())
     free = [run.trace.memory.loc[run.trace.memory["source"] == _HOST, "bytes"].min() for run in runs]
     least = min((float(one) for one in free if pd.notna(one)), default=None)
-    told = f" Measured ({origin_of(runs)}): steps of up to {fit.max_tokens:,} tokens needed {peak / _MIB:,.1f} MiB"
+    told = phrase(
+        " Measured ({origin_of}): steps of up to {max_tokens:,} tokens needed {peak:,.1f} MiB",
+        origin_of=origin_of(runs),
+        max_tokens=fit.max_tokens,
+        peak=peak / _MIB,
+    )
     if least is None:
-        return told + "; how much was free is not on record."
+        return told + phrase("; how much was free is not on record.")
     most = fit.tokens_in(least)
-    return f"{told} of {least / _GIB:,.1f} GiB free; by the fit a step of more than {most:,} tokens would not fit."
+    return phrase(
+        "{told} of {least:,.1f} GiB free; by the fit a step of more than {most:,} tokens would not fit.",
+        told=told,
+        least=least / _GIB,
+        most=most,
+    )

@@ -13,6 +13,7 @@ from workbench import metrics
 from workbench.claims.journal import Journal
 from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrase_counted
 from workbench.metrics.crossover import link_of
 from workbench.metrics.gaps import Floats
 from workbench.metrics.mfu import architecture_of
@@ -101,35 +102,57 @@ def preemption_cost(*runs: Measured) -> Verdict:
         claim="C10",
         text="When KV memory passes 95 % the scheduler must preempt: recompute frees at once but costs prefill again",
         outcome=outcome,
-        sentence=(
-            f"{len(table)} preemption{'s' * (len(table) != 1)} ({_classes(table)}), {int(np.sum(use >= FULL))} of "
-            f"{len(use)} with ≥ {FULL:.0%} of the KV blocks in use (lowest {use.min():.0%}). {quiet:,} of {full:,} "
-            f"steps at ≥ {FULL:.0%} were followed by none"
-            f"{': a missing block forces it, not a percentage' if quiet else ''}. {lost:,} tokens lost their KV and "
-            f"{again:,} were computed again, {again / sum(one.prefill for one in found):.0%} of all prefill. "
-            f"{_waits(table)}"
+        sentence=phrase(
+            "{preemptions}, {np} of {use} with ≥ {full:.0%} of the KV blocks in use (lowest "
+            "{use_min:.0%}). {quiet:,} of {full2:,} steps at ≥ {full:.0%} were followed by none{quiet2}. "
+            "{lost:,} tokens lost their KV and {again:,} were computed again, {again2:.0%} of all prefill. "
+            "{waits}",
+            preemptions=_preemptions(table),
+            np=int(np.sum(use >= FULL)),
+            use=len(use),
+            full=FULL,
+            use_min=use.min(),
+            quiet=quiet,
+            full2=full,
+            quiet2=phrase(": a missing block forces it, not a percentage") if quiet else "",
+            lost=lost,
+            again=again,
+            again2=again / sum(one.prefill for one in found),
+            waits=_waits(table),
         ),
         origin=origin_of(runs),
         article="preemption above 95 %; recompute frees at once and costs prefill again, swap costs PCIe.",
         arithmetic=_swap(runs, table),
-        untested="swap: vLLM V1 preempts by recompute only"
-        + ("." if on_gpu(runs) else ", and KV offload needs a GPU."),
+        untested=phrase("swap: vLLM V1 preempts by recompute only.")
+        if on_gpu(runs)
+        else phrase("swap: vLLM V1 preempts by recompute only, and KV offload needs a GPU."),
     )
 
 
-def _classes(table: pd.DataFrame) -> str:
-    return ", ".join(f"{name} {count}" for name, count in table["class"].value_counts().items())
+def _preemptions(table: pd.DataFrame) -> str:
+    """How many, and of which classes."""
+    classes = ", ".join(f"{name} {count}" for name, count in table["class"].value_counts().items())
+    return phrase_counted("{n:,} preemption ({classes})", "{n:,} preemptions ({classes})", len(table), classes=classes)
 
 
 def _waits(table: pd.DataFrame) -> str:
     """How long the victims were away, as far as they came back."""
     away, recovered = table["away_s"].dropna(), table["recovered_s"].dropna()
     if away.empty:
-        return "No victim came back."
-    back = f"A victim waited {away.median():,.1f} s (at most {away.max():,.1f} s) for its next turn"
+        return phrase("No victim came back.")
+    back = phrase(
+        "A victim waited {away:,.1f} s (at most {away_max:,.1f} s) for its next turn",
+        away=away.median(),
+        away_max=away.max(),
+    )
     if recovered.empty:
-        return back + "."
-    return f"{back} and was where it had been after {recovered.median():,.1f} s (at most {recovered.max():,.1f} s)."
+        return back + phrase(".")
+    return phrase(
+        "{back} and was where it had been after {recovered:,.1f} s (at most {recovered_max:,.1f} s).",
+        back=back,
+        recovered=recovered.median(),
+        recovered_max=recovered.max(),
+    )
 
 
 def _swap(runs: Sequence[Measured], table: pd.DataFrame) -> str:
@@ -138,9 +161,19 @@ def _swap(runs: Sequence[Measured], table: pd.DataFrame) -> str:
     if architecture is None:
         return ""
     link, size = link_of(runs[0].trace), architecture.kv_bytes_per_token() * int(table["lost_tokens"].sum())
-    said = f"swap would move {size / _MIB:,.1f} MiB out and in, {link.seconds(size) * 1e3:,.2f} ms ({link.source})"
+    said = phrase(
+        "swap would move {size:,.1f} MiB out and in, {seconds:,.2f} ms ({source})",
+        size=size / _MIB,
+        seconds=link.seconds(size) * 1000.0,
+        source=link.source,
+    )
     cost = prefill_cost(runs[0].trace)
     if cost is None:
-        return said + "."
+        return said + phrase(".")
     again = sum(cost.seconds(tokens) for tokens in table["recomputed_tokens"].dropna())
-    return f"{said}; to compute the tokens again took {again:,.1f} s ({cost.source})."
+    return phrase(
+        "{said}; to compute the tokens again took {again:,.1f} s ({source}).",
+        said=said,
+        again=again,
+        source=cost.source,
+    )

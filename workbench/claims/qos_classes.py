@@ -11,8 +11,9 @@ import numpy as np
 
 from workbench import metrics
 from workbench.claims.journal import Journal
-from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.claims.verdict import Measured, Outcome, Verdict, ended, on_gpu, origin_of
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrase_counted, phrases
 from workbench.metrics.gaps import Floats
 
 VIP, NORMAL, OFFLINE = 0, 1, 2
@@ -126,16 +127,37 @@ def qos_classes(run: Measured, *others: Measured, against: Measured | None = Non
         outcome = "holds"
     taken = Counter(victim.priority for victim in victims)
     by_class = ", ".join(f"{NAMES[one]} {taken[one]}" for one in NAMES)
-    line = f"{sum(queued)} of {len(queued)} came back before any of their class that had not begun" if queued else ""
+    count = phrase_counted(
+        "{n:,} preemption under qos ({classes}; VIP requests: {vips})",
+        "{n:,} preemptions under qos ({classes}; VIP requests: {vips})",
+        len(victims),
+        classes=by_class,
+        vips=requests[VIP],
+    )
+    line = (
+        phrase(
+            "; {queued} of {all} came back before any of their class that had not begun",
+            queued=sum(queued),
+            all=len(queued),
+        )
+        if queued
+        else ""
+    )
     return Verdict(
         claim="C12",
         text="VIP (0) is never preempted, offline (2) is the cushion; victims: lowest class, least work done, then "
         "the head of the queue",
         outcome=outcome,
-        sentence=(
-            f"{len(victims)} preemption{'s' * (len(victims) != 1)} under qos ({by_class}; VIP requests: "
-            f"{requests[VIP]}). {lowest} of {len(victims)} victims were of the lowest class that ran, {least} had the "
-            f"least done of their class{'; ' + line if line else ''}. {_served(run)}{_compared(run, against)}"
+        sentence=phrase(
+            "{count}. {lowest} of {victims} victims were of the lowest class that ran, {least} had the "
+            "least done of their class{line}. {served}{compared}",
+            count=count,
+            lowest=lowest,
+            victims=len(victims),
+            least=least,
+            line=line,
+            served=_served(run),
+            compared=_compared(run, against),
         ),
         origin=origin_of([*runs, *([against] if against else [])]),
         article="VIP 0 is never preempted, 1 is normal, 2 is offline and the cushion (no numbers given).",
@@ -147,18 +169,28 @@ def _served(run: Measured) -> str:
     """TTFT and longest gap of each class."""
     table = metrics.by_class(run.trace, run.slo)
     said = [
-        f"{name} TTFT {row['ttft_p50_s']:,.2f} s, longest gap {row['gap_max_ms']:,.0f} ms"
+        phrase(
+            "{name} TTFT {ttft_p50_s:,.2f} s, longest gap {gap_max_ms:,.0f} ms",
+            name=name,
+            ttft_p50_s=row["ttft_p50_s"],
+            gap_max_ms=row["gap_max_ms"],
+        )
         for name, row in table.iterrows()
     ]
-    return "; ".join(said) + "."
+    return ended("; ", said)
 
 
 def _compared(run: Measured, against: Measured | None) -> str:
     if against is None:
         return ""
     mine, other = _vip_ttft_s(run), _vip_ttft_s(against)
-    policy = " and ".join(sorted({str(name) for name in Journal.of(against).policy}))
-    return f" Under {policy} the VIPs' TTFT was {other:,.2f} s: qos needs {mine / other:.2f} of it."
+    policy = phrases(" and ", sorted({str(name) for name in Journal.of(against).policy}))
+    return phrase(
+        " Under {policy} the VIPs' TTFT was {other:,.2f} s: qos needs {mine:.2f} of it.",
+        policy=policy,
+        other=other,
+        mine=mine / other,
+    )
 
 
 def _vip_ttft_s(run: Measured) -> float:
@@ -172,16 +204,16 @@ def _untested(runs: tuple[Measured, ...], victims: list[Victim], queued: list[bo
     full = [victim.kv_use >= _POOL_FULL for victim in victims]
     said = []
     if not any(full):
-        said.append("preemption for KV blocks (each of these was for a slot)")
+        said.append(phrase("preemption for KV blocks (each of these was for a slot)"))
     elif all(full):
-        said.append("preemption for a slot (in each of these the KV pool was full)")
+        said.append(phrase("preemption for a slot (in each of these the KV pool was full)"))
     if all(victim.alone for victim in victims):
-        said.append("least work done (no victim had a rival of its class)")
+        said.append(phrase("least work done (no victim had a rival of its class)"))
     if not queued:
-        said.append("the head of the queue (nobody of a victim's class waited for a first turn)")
+        said.append(phrase("the head of the queue (nobody of a victim's class waited for a first turn)"))
     if not on_gpu(runs):
-        said.append("two steps in flight, as vLLM schedules on a GPU")
-    return "; ".join(said) + ("." if said else "")
+        said.append(phrase("two steps in flight, as vLLM schedules on a GPU"))
+    return ended("; ", said)
 
 
 def _first_again(journal: Journal, one: int, step: int, of_class: list[int], sent_s: Floats) -> bool | None:

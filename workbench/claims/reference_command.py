@@ -11,6 +11,7 @@ from workbench.claims.limits import H100, LLAMA_70B
 from workbench.claims.verdict import Outcome, Verdict
 from workbench.config import EngineConfig
 from workbench.engine.command import serve_command
+from workbench.i18n import phrase, phrases
 
 # The article's values, by flag of `vllm serve`, and the field that vLLM resolves it into.
 ARTICLE: dict[str, tuple[str, float]] = {
@@ -40,7 +41,13 @@ def reference_command(config: EngineConfig, resolved: Mapping[str, Any], origin:
     for flag, (field, value) in ARTICLE.items():
         written, came_back = given.get(flag, "not there"), resolved.get(field)
         if not _same(written, value) or not _same(came_back, value):
-            off[flag] = f"{flag}: the article's {value:g}, in the command {written}, resolved to {came_back}"
+            off[flag] = phrase(
+                "{flag}: the article's {value:g}, in the command {written}, resolved to {came_back}",
+                flag=flag,
+                value=value,
+                written=written,
+                came_back=came_back,
+            )
     outcome: Outcome = "holds" if not off else "holds in part" if len(off) < len(ARTICLE) else "does not hold here"
     right = len(ARTICLE) - len(off)
     gpus = config.tensor_parallel_size
@@ -48,24 +55,43 @@ def reference_command(config: EngineConfig, resolved: Mapping[str, Any], origin:
     pool = (config.gpu_memory_utilization or 1.0) * gpus * H100.memory.value - weights
     tokens = pool / LLAMA_70B.kv_bytes_per_token()
     fits = (
-        f"with {LLAMA_70B.name} on {gpus} {H100.name}s at most {tokens:,.0f} tokens of KV are left beside the weights: "
-        f"{tokens / config.max_model_len:,.1f} prompts of full length, or {tokens / config.max_num_seqs:,.0f} tokens "
-        f"for each of {config.max_num_seqs} sequences."
+        phrase(
+            "with {name} on {gpus} {gpu}s at most {tokens:,.0f} tokens of KV are left beside the "
+            "weights: {prompts:,.1f} prompts of full length, or {each:,.0f} tokens for each of "
+            "{max_num_seqs} sequences.",
+            name=LLAMA_70B.name,
+            gpus=gpus,
+            gpu=H100.name,
+            tokens=tokens,
+            prompts=tokens / config.max_model_len,
+            each=tokens / config.max_num_seqs,
+            max_num_seqs=config.max_num_seqs,
+        )
         if pool > 0
-        else f"{weights / 1e9:,.0f} GB of {LLAMA_70B.name}'s weights do not fit on {gpus} {H100.name}s."
+        else phrase(
+            "{weights:,.0f} GB of {name}'s weights do not fit on {gpus} {gpu}s.",
+            weights=weights / 1000000000.0,
+            name=LLAMA_70B.name,
+            gpus=gpus,
+            gpu=H100.name,
+        )
     )
     return Verdict(
         claim="C8",
         text="The reference command: TP 4, memory 0.90, length 32,768, budget 2,048, 128 sequences, blocks of 16",
         outcome=outcome,
         sentence=(
-            f"{right} of {len(ARTICLE)} values stand in the command and are what vLLM resolves it to."
-            + "".join(f" {text}." for text in off.values())
+            phrase(
+                "{right} of {all} values stand in the command and are what vLLM resolves it to.",
+                right=right,
+                all=len(ARTICLE),
+            )
+            + phrases("", [phrase(" {what}.", what=text) for text in off.values()])
         ),
         origin=origin,
         article="TP 4, 0.90, 32,768, 2,048, 128, 16.",
         arithmetic=fits,
-        untested=f"the command itself: it needs {gpus} GPUs and the model.",
+        untested=phrase("the command itself: it needs {gpus} GPUs and the model.", gpus=gpus),
     )
 
 

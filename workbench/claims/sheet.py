@@ -19,8 +19,10 @@ from workbench.claims.table import CLAIMS, Claim
 from workbench.claims.verdict import OUTCOME_COLOUR, Verdict
 from workbench.engine.probe.compat import installed_vllm
 from workbench.errors import InputError, WorkbenchError
+from workbench.i18n import marked, phrase, phrases, translate
 
-NOT_JUDGED = "not judged"
+NOT_JUDGED = marked("not judged")
+HEADINGS = (marked("claim"), marked("says"), marked("verdict"), marked("numbers"), marked("from"))
 _SOURCES: tuple[Source, ...] = get_args(Source)
 _NEEDS_VLLM = ("live", "simulated")
 _CELL = '<td style="text-align:left;vertical-align:top">{}</td>'
@@ -85,14 +87,14 @@ class Sheet:
         """How many claims hold, and how many were not judged."""
         count = Counter(row.word for row in self.rows)
         words = (*(word for word in ("holds", "holds in part", "does not hold here") if count[word]), NOT_JUDGED)
-        return " · ".join(f"{word}: {count[word]}" for word in words)
+        return phrases("", [part for word in words for part in (" · ", phrase(word), f": {count[word]}")][1:])
 
     @property
     def table(self) -> pd.DataFrame:
         """One row a claim, index its number: ``says``, ``verdict``, ``numbers``, ``from``."""
         rows = [[row.claim.text, row.word, row.numbers, row.origin] for row in self.rows]
         index = pd.Index([row.claim.id for row in self.rows], name="claim")
-        return pd.DataFrame(rows, index=index, columns=["says", "verdict", "numbers", "from"])
+        return pd.DataFrame(rows, index=index, columns=list(HEADINGS[1:]))
 
     def __getitem__(self, claim: str) -> Row:
         """The row of a claim, by its number.
@@ -107,20 +109,22 @@ class Sheet:
 
     def __str__(self) -> str:
         lines = [
-            str(row.verdict) if row.verdict else f"{row.claim.id} {NOT_JUDGED}: {row.why_not} [{row.claim.text}]"
+            str(row.verdict)
+            if row.verdict
+            else f"{row.claim.id} {translate(NOT_JUDGED)}: {translate(row.why_not)} [{translate(row.claim.text)}]"
             for row in self.rows
         ]
-        return "\n".join([*lines, *self.trouble, self.summary])
+        return "\n".join([*lines, *map(translate, self.trouble), translate(self.summary)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th style="text-align:left">{name}</th>' for name in ("claim", *self.table.columns))
+        head = "".join(f'<th style="text-align:left">{translate(name)}</th>' for name in HEADINGS)
         rows = "".join(_html(row) for row in self.rows)
-        trouble = "".join(f"<div>{escape(line)}</div>" for line in self.trouble)
+        trouble = "".join(f"<div>{escape(translate(line))}</div>" for line in self.trouble)
         return (
             f'<table style="max-width:120ch"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{trouble}'
-            f"<p><strong>{escape(self.summary)}</strong></p>"
+            f"<p><strong>{escape(translate(self.summary))}</strong></p>"
         )
 
 
@@ -162,8 +166,8 @@ def check_claims(
                     trouble.append(str(error))
     except KeyboardInterrupt:
         interrupted = True
-        trouble.append("interrupted before all runs were played; judged is what there was by then")
-    tell("sheet", "judging")
+        trouble.append(marked("interrupted before all runs were played; judged is what there was by then"))
+    tell(marked("sheet"), marked("judging"))
     return Sheet([_row(claim, found, interrupted) for claim in CLAIMS], trouble, interrupted)
 
 
@@ -216,20 +220,22 @@ def _row(claim: Claim, found: Sequence[Evidence], interrupted: bool = False) -> 
             return Row(claim, claim.judge(evidence), evidence.source, evidence=evidence)
         except InputError as error:
             why = why or error
-    reason = "interrupted before they were there" if interrupted else str(why or "")
-    return Row(claim, None, why_not=f"needs {claim.needs}" + (f" ({reason})" if reason else ""))
+    reason = phrase("interrupted before they were there") if interrupted else str(why or "")
+    needs = phrase("needs {what}", what=claim.needs)
+    return Row(claim, None, why_not=needs + (phrase(" ({reason})", reason=reason) if reason else ""))
 
 
 def _html(row: Row) -> str:
     notes = "".join(
-        f'<div style="opacity:.8;font-size:.9em"><em>{escape(heading)}:</em> {escape(text)}</div>'
+        f'<div style="opacity:.8;font-size:.9em"><em>{escape(translate(heading))}:</em> {escape(translate(text))}</div>'
         for heading, text in (row.verdict.notes if row.verdict else ())
     )
+    word = escape(translate(row.word))
     cells = (
         f"<strong>{row.claim.id}</strong>",
-        escape(row.claim.text),
-        f'<strong style="border-left:4px solid {COLOUR[row.word]};padding-left:6px">{escape(row.word)}</strong>',
-        escape(row.numbers) + notes,
-        f"<small>{escape(row.origin)}</small>",
+        escape(translate(row.claim.text)),
+        f'<strong style="border-left:4px solid {COLOUR[row.word]};padding-left:6px">{word}</strong>',
+        escape(translate(row.numbers)) + notes,
+        f"<small>{escape(translate(row.origin))}</small>",
     )
     return f"<tr>{''.join(_CELL.format(cell) for cell in cells)}</tr>"

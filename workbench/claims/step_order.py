@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 
 from workbench.claims.journal import Journal
-from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
+from workbench.claims.verdict import Measured, Outcome, Verdict, ended, on_gpu, origin_of
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrase_counted, phrases
 from workbench.metrics.gaps import Ints
 
 # Policies that fill a step up to the budget or the chunk. The others leave room on purpose: qos keeps lower classes out
@@ -107,32 +108,52 @@ def step_order(*runs: Measured) -> Verdict:
         outcome = "does not hold here"
     elif not left_out and not over and not served and full >= FULL * cut:
         outcome = "holds"
-    exceptions = [f"{one.left_out} under {' and '.join(one.policies)}" for one in found if one.left_out]
-    where = f" (left out in {', '.join(exceptions)})" if exceptions else ""
+    exceptions = [
+        phrase("{left_out} under {policies}", left_out=one.left_out, policies=phrases(" and ", one.policies))
+        for one in found
+        if one.left_out
+    ]
+    where = phrase(" (left out in {runs})", runs=phrases(", ", exceptions)) if exceptions else ""
     preempted = (
-        f"{preempting} preempted {victims} request{'s' * (victims != 1)}, {served or 'none'} with a token in that step"
+        phrase_counted(
+            "{preempting} preempted {n} request, {served} with a token in that step",
+            "{preempting} preempted {n} requests, {served} with a token in that step",
+            victims,
+            preempting=preempting,
+            served=served or phrase("none"),
+        )
         if victims
-        else "none had to preempt"
+        else phrase("none had to preempt")
     )
-    untested = [] if victims else ["where preemption comes in the order: no block or slot ran out"]
-    filled = f"{full} of {cut} steps that left a prompt unfinished were full to the budget or gave it a whole chunk"
+    untested = [] if victims else [phrase("where preemption comes in the order: no block or slot ran out")]
+    filled = phrase(
+        "{full} of {cut} steps that left a prompt unfinished were full to the budget or gave it a whole chunk",
+        full=full,
+        cut=cut,
+    )
     if not cut:
-        filled = "no step left a prompt unfinished under a policy that fills the step"
-        untested.append("the filling of a step")
+        filled = phrase("no step left a prompt unfinished under a policy that fills the step")
+        untested.append(phrase("the filling of a step"))
     if not on_gpu(runs):
-        untested.append("two steps in flight, as vLLM schedules on a GPU")
+        untested.append(phrase("two steps in flight, as vLLM schedules on a GPU"))
     return Verdict(
         claim="C13",
         text="Order inside a step: decodes first (1 token each), then preempt if blocks run out, then prefill chunks",
         outcome=outcome,
-        sentence=(
-            f"Of {sum(one.steps for one in found):,} steps {mixed:,} computed prefill while decodes ran: in "
-            f"{mixed - left_out:,} of them each decode had its token{where}; "
-            f"{preempted}; {over or 'none'} exceeded the budget; {filled}."
+        sentence=phrase(
+            "Of {steps:,} steps {mixed:,} computed prefill while decodes ran: in {kept:,} of them each "
+            "decode had its token{where}; {preempted}; {over} exceeded the budget; {filled}.",
+            steps=sum(one.steps for one in found),
+            mixed=mixed,
+            kept=mixed - left_out,
+            where=where,
+            preempted=preempted,
+            over=over if over else phrase("none"),
+            filled=filled,
         ),
         origin=origin_of(runs),
         article="decodes first, 1 token each; then preempt if blocks run out; then fill with prefill chunks.",
-        untested="; ".join(untested) + ("." if untested else ""),
+        untested=ended("; ", untested),
     )
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
 from workbench.errors import InputError
 from workbench.hardware import gpu
+from workbench.i18n import phrase
 from workbench.metrics.mfu import mfu_by_kind, missing, peak_of
 
 IDLE = 0.15  # the article: decode alone uses less
@@ -43,7 +44,11 @@ def utilisation(run: Measured, apart: Measured | None = None) -> Verdict:
     whole = ""
     if apart is not None:
         one, other = float(kinds["mfu"]["all"]), float(_kinds(apart)["mfu"]["all"])
-        whole = f" While steps ran, the whole run reached {one:.1%}, with prefill kept apart {other:.1%}."
+        whole = phrase(
+            " While steps ran, the whole run reached {one:.1%}, with prefill kept apart {other:.1%}.",
+            one=one,
+            other=other,
+        )
     peak = peak_of(run.trace)
     source = peak["source"] if peak else ""
     h100 = gpu("h100-sxm")
@@ -52,18 +57,29 @@ def utilisation(run: Measured, apart: Measured | None = None) -> Verdict:
         claim="C9",
         text="Decode alone leaves compute under 15 % used; prefill riding along raises MFU",
         outcome=outcome,
-        sentence=(
-            f"{_words(kinds, 'decode')} reached {decode:.1%} MFU, {_words(kinds, 'mixed')} {mixed:.1%}: "
-            f"{mixed / decode:.2g} times as much.{whole} Peak: {source}."
+        sentence=phrase(
+            "{decodes} reached {decode:.1%} MFU, {riding} {mixed:.1%}: {times:.2g} times as much.{whole} "
+            "Peak: {source}.",
+            decodes=_words(kinds, "decode"),
+            decode=decode,
+            riding=_words(kinds, "mixed"),
+            mixed=mixed,
+            times=mixed / decode,
+            whole=whole,
+            source=source,
         ),
         origin=origin_of([run] if apart is None else [run, apart]),
-        article=f"Under {IDLE:.0%}; {BEFORE:.0%} rises to {AFTER:.0%}.",
-        arithmetic=(
-            f"a step that reads bf16 weights once and decodes n streams is bound by memory to n / {h100.ridge:,.0f} of "
-            f"the peak of an {h100.name}, so {IDLE:.0%} is passed from about {streams:,.0f} streams on: decode alone "
-            "stays under it only with fewer."
+        article=phrase("Under {idle:.0%}; {before:.0%} rises to {after:.0%}.", idle=IDLE, before=BEFORE, after=AFTER),
+        arithmetic=phrase(
+            "a step that reads bf16 weights once and decodes n streams is bound by memory to n / "
+            "{ridge:,.0f} of the peak of an {name}, so {idle:.0%} is passed from about {streams:,.0f} "
+            "streams on: decode alone stays under it only with fewer.",
+            ridge=h100.ridge,
+            name=h100.name,
+            idle=IDLE,
+            streams=streams,
         ),
-        untested="" if on_gpu([run]) else "a GPU, whose compute outruns its memory by far more than a CPU's.",
+        untested="" if on_gpu([run]) else phrase("a GPU, whose compute outruns its memory by far more than a CPU's."),
     )
 
 
@@ -77,5 +93,10 @@ def _kinds(run: Measured) -> pd.DataFrame:
 
 def _words(kinds: pd.DataFrame, kind: str) -> str:
     row = kinds.loc[kind]
-    name = "steps of decodes alone" if kind == "decode" else "mixed steps"
-    return f"{int(row['steps']):,} {name} ({row['tokens_per_step']:,.1f} tokens each)"
+    name = phrase("steps of decodes alone") if kind == "decode" else phrase("mixed steps")
+    return phrase(
+        "{steps:,} {name} ({tokens_per_step:,.1f} tokens each)",
+        steps=int(row["steps"]),
+        name=name,
+        tokens_per_step=row["tokens_per_step"],
+    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, Protocol
 
 from workbench.config import SLO
-from workbench.i18n import marked, translate
+from workbench.i18n import marked, phrase, phrases, translate
 from workbench.origin import origin_words
 from workbench.trace import Trace
 
@@ -38,7 +39,7 @@ class Verdict:
         claim: its number, such as C1.
         text: what it says, short.
         outcome: holds, holds in part, or does not hold here.
-        sentence: why, with the measured numbers.
+        sentence: why, with the measured numbers; in English, as are all texts here until they are shown.
         origin: where the numbers come from: live CPU, live GPU or simulated, and the model.
         article: the article's own numbers, in its units.
         arithmetic: what follows from physical limits, without a measurement.
@@ -66,8 +67,9 @@ class Verdict:
 
     def __str__(self) -> str:
         """The whole verdict on one line."""
-        rest = "".join(f" · {translate(heading)}: {text}" for heading, text in self.notes)
-        return f"{self.claim} {translate(self.outcome)}: {self.sentence} [{self.origin}]{rest}"
+        rest = "".join(f" · {translate(heading)}: {translate(text)}" for heading, text in self.notes)
+        said, origin = translate(self.sentence), translate(self.origin)
+        return f"{self.claim} {translate(self.outcome)}: {said} [{origin}]{rest}"
 
     __repr__ = __str__
 
@@ -79,10 +81,15 @@ class Verdict:
         return (
             f'<div style="border-left:4px solid {OUTCOME_COLOUR[self.outcome]};padding:4px 12px;max-width:100ch">'
             f"<div>{escape(self.claim)}: “{escape(translate(self.text))}”</div>"
-            f"<div><strong>{_SIGN[self.outcome]} {escape(translate(self.outcome))}:</strong> {escape(self.sentence)} "
-            f"<small>[{escape(self.origin)}]</small></div>"
+            f"<div><strong>{_SIGN[self.outcome]} {escape(translate(self.outcome))}:</strong> "
+            f"{escape(translate(self.sentence))} <small>[{escape(translate(self.origin))}]</small></div>"
             f'<div style="opacity:.8;font-size:.9em">{notes}</div></div>'
         )
+
+
+def ended(between: str, parts: Sequence[str]) -> str:
+    """Parts as a sentence, with a full stop; empty where there are none."""
+    return phrases(between, parts) + phrase(".") if parts else ""
 
 
 def origin_of(runs: Iterable[Measured]) -> str:
@@ -94,14 +101,19 @@ def origins(metas: Iterable[Mapping[str, Any]]) -> str:
     """The same from the metadata of the runs."""
     found: dict[str, None] = {}
     for meta in metas:
-        label, where = origin_words(meta), _where(meta.get("engine") or {})
-        found[f"{label}, {where}" if where else label] = None
-    return " and ".join(found)
+        label, where = _pieces(origin_words(meta)), _where(meta.get("engine") or {})
+        found[label + f", {where}" if where else label] = None
+    return phrases(" and ", found)
 
 
 def on_gpu(runs: Iterable[Measured]) -> bool:
     """Whether all runs were made live on a GPU."""
     return all(run.trace.meta.get("label") == "live GPU" for run in runs)
+
+
+def _pieces(words: str) -> str:
+    """Words with " · " and commas between, each to be translated by itself: names of machines among them stay."""
+    return phrases("", [one if one in (" · ", ", ") else phrase(one) for one in re.split("( · |, )", words)])
 
 
 def _where(engine: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from workbench import console
 from workbench.cli.options import JsonFlag, StartUp, start_up_fields, target
+from workbench.i18n import phrase, translate
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -50,14 +51,14 @@ def claims(
         def tell(stage: str, what: str) -> None:
             if stage not in tasks:
                 for task in tasks.values():
-                    progress.update(task, total=1, completed=1, note="done")
-                tasks[stage] = progress.add_task(stage, total=None, note="")
-            progress.update(tasks[stage], note=what)
+                    progress.update(task, total=1, completed=1, note=translate("done"))
+                tasks[stage] = progress.add_task(translate(stage), total=None, note="")
+            progress.update(tasks[stage], note=translate(what))
 
         sheet = check_claims(sources, tell, runs=runs, start_up=start_up_fields(start_up))
         written = _written(out, sheet, tell) if out else None
         for task in tasks.values():
-            progress.update(task, total=1, completed=1, note="done")
+            progress.update(task, total=1, completed=1, note=translate("done"))
     _show(sheet, written, as_json)
     if sheet.interrupted or sheet.trouble:
         raise typer.Exit(1)
@@ -66,7 +67,9 @@ def claims(
 def _written(out: Path, sheet: Sheet, tell: Tell) -> Path:
     from workbench.report.sheet import write_sheet  # here, since Altair takes two seconds to import
 
-    return write_sheet(out, sheet, on_progress=lambda _done, _total, claim: tell("sheet", f"drawing {claim}"))
+    return write_sheet(
+        out, sheet, on_progress=lambda _done, _total, claim: tell("sheet", phrase("drawing {claim}", claim=claim))
+    )
 
 
 def _show(sheet: Sheet, written: Path | None, as_json: bool) -> None:
@@ -76,12 +79,12 @@ def _show(sheet: Sheet, written: Path | None, as_json: bool) -> None:
         typer.echo(json.dumps(facts | {"sheet": str(written.resolve()) if written else None}, indent=2))
         return
     for row in sheet.rows:
-        console.out.print(f"{row.claim.id} {row.word}", style="bold", end=" ", highlight=False)
-        console.out.print(f"{row.claim.text}.", style="dim", markup=False, highlight=False)
-        where = f" [{row.origin}]" if row.origin else ""
-        console.out.print(f"   {row.numbers}{where}", markup=False, highlight=False)
+        console.out.print(f"{row.claim.id} {translate(row.word)}", style="bold", end=" ", highlight=False)
+        console.out.print(f"{translate(row.claim.text)}{translate('.')}", style="dim", markup=False, highlight=False)
+        where = f" [{translate(row.origin)}]" if row.origin else ""
+        console.out.print(f"   {translate(row.numbers)}{where}", markup=False, highlight=False)
     for line in sheet.trouble:
-        console.err.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.out.print(f"\n{sheet.summary}", style="bold", highlight=False)
+        console.err.print(translate(line), markup=False, highlight=False, soft_wrap=True)
+    console.out.print(f"\n{translate(sheet.summary)}", style="bold", highlight=False)
     if written:
         typer.echo(written.resolve())

@@ -13,6 +13,7 @@ from rich.table import Table
 from workbench import console
 from workbench.cli.options import JsonFlag, RunsRoot, Seed, StartUp, start_up_fields
 from workbench.errors import InputError, StoreError
+from workbench.i18n import translate
 from workbench.session import Workbench
 from workbench.tune.compare import (
     MEASURES,
@@ -98,10 +99,10 @@ def show(found: Comparison | RecordedComparison, as_json: bool, chart: Path | No
         typer.echo(json.dumps(found.as_dict(), indent=2))
     else:
         say = console.out.print
-        say(found.verdict.words, style="bold", highlight=False, soft_wrap=True)
+        say(translate(found.verdict.words), style="bold", highlight=False, soft_wrap=True)
         for line in _about(found):
             say(line, highlight=False, soft_wrap=True)
-        say(measures_table(found.table, f"{found.title}, {found.origin}"))
+        say(measures_table(found.table, f"{translate(found.title)}, {found.origin}"))
     if chart is not None:
         _draw(found, chart)
 
@@ -134,7 +135,7 @@ def measures_table(table: pd.DataFrame, title: str) -> Table:
     for name, row in table.iterrows():
         cells: dict[str, Any] = row.to_dict()
         shown.add_row(
-            f"{MEASURES[str(name)].words}, {cells['unit']}",
+            f"{translate(MEASURES[str(name)].words)}, {cells['unit']}",
             console.cell(float(cells["a"])),
             console.cell(float(cells["b"])),
             f"{cells['ratio']:.3f}",
@@ -148,11 +149,21 @@ def measures_table(table: pd.DataFrame, title: str) -> Table:
 
 def _about(found: Comparison | RecordedComparison) -> list[str]:
     if isinstance(found, RecordedComparison):
-        return list(found.concerns)
-    said = [f"A: {found.a.name}   B: {found.b.name}   {len(found.rounds)} rounds of {found.planned}"]
+        return [translate(one) for one in found.concerns]
+    said = [
+        translate(
+            "A: {a}   B: {b}   {played} rounds of {planned}",
+            a=found.a.name,
+            b=found.b.name,
+            played=len(found.rounds),
+            planned=found.planned,
+        )
+    ]
     if found.stopped:
-        said.insert(0, "stopped: this is what the rounds until then say; their runs are kept")
+        said.insert(0, translate("stopped: this is what the rounds until then say; their runs are kept"))
     said.append(
-        "the verdict is about the primary measure at any number of looks; the others are exploratory, 95 % each"
+        translate(
+            "the verdict is about the primary measure at any number of looks; the others are exploratory, 95 % each"
+        )
     )
-    return [*said, *dict.fromkeys(found.concerns)]
+    return [*said, *map(translate, dict.fromkeys(found.concerns))]

@@ -11,6 +11,7 @@ from rich.table import Table
 from workbench import console
 from workbench.cli.options import POLICY_HELP, JsonFlag, KnobOption, Seed, StartUp, start_up_fields
 from workbench.errors import InputError
+from workbench.i18n import translate
 from workbench.knob_options import knob_values, single_knobs
 from workbench.planning import Asked, Plan, Planner, Row, Rule, mix_names
 from workbench.planning.planner import Tell
@@ -60,7 +61,9 @@ def plan_command(
     planner = Planner(asked, lambda now: tells[0](now))  # before the bar: a wrong option should not cost one
     with console.bars() as progress:
         task = progress.add_task("plan, plays", total=None, note="")
-        tells.append(lambda now: progress.update(task, completed=now.plays, total=now.expected, note=now.what))
+        tells.append(
+            lambda now: progress.update(task, completed=now.plays, total=now.expected, note=translate(now.what))
+        )
         try:
             planner.run()
         finally:  # an interruption shows what there is
@@ -83,24 +86,37 @@ def _show(plan: Plan, as_json: bool) -> None:
         typer.echo(json.dumps(plan.as_dict(), indent=2))
         return
     slo = plan.asked.slo
-    title = f"{plan.load.name} on {plan.hardware}, {plan.label}"
+    title = translate("{load} on {hardware}, {label}", load=plan.load.name, hardware=plan.hardware, label=plan.label)
     console.out.print(plan_table([*plan.cells, *plan.policies], title, plan.asked.price, plan.asked.need))
     said = [
-        f"SLO: TTFT {slo.ttft_ms:g} ms, gap {slo.gap_ms:g} ms ({slo.gap_percentile:g}th percentile of a request)",
-        f"capacity: {plan.asked.rule.words}",
-        "in brackets: every step as slow or as fast as any model says; ~ is the best setting's band taken over",
+        translate(
+            "SLO: TTFT {ttft_ms:g} ms, gap {gap_ms:g} ms ({percentile:g}th percentile of a request)",
+            ttft_ms=slo.ttft_ms,
+            gap_ms=slo.gap_ms,
+            percentile=slo.gap_percentile,
+        ),
+        translate("capacity: {rule}", rule=plan.asked.rule.words),
+        translate(
+            "in brackets: every step as slow or as fast as any model says; ~ is the best setting's band taken over"
+        ),
     ]
     if plan.stopped:
-        said.insert(0, "stopped: this is what there was by then")
+        said.insert(0, translate("stopped: this is what there was by then"))
     if plan.load.concerns:
-        said.append(f"traffic: {plan.load.concerns}")
-    said += [f"not played: {name}: {why}" for name, why in plan.refused.items()]
-    said += [f"not possible: budget {row.budget:,}: {row.refused}" for row in plan.cells if row.refused]
+        said.append(translate("traffic: {concerns}", concerns=plan.load.concerns))
+    said += [translate("not played: {name}: {why}", name=name, why=why) for name, why in plan.refused.items()]
+    said += [
+        translate("not possible: budget {budget:,}: {why}", budget=row.budget, why=row.refused)
+        for row in plan.cells
+        if row.refused
+    ]
     best = plan.best
     if best is not None:
         if best.capacity is not None and best.capacity.at is not None and not best.capacity.at.steady:
-            said.append("the best setting's play was short beside the time that a request stays: take more requests")
-        said.append(f"best: {best.command}")
+            said.append(
+                translate("the best setting's play was short beside the time that a request stays: take more requests")
+            )
+        said.append(translate("best: {command}", command=best.command))
     for line in said:
         console.out.print(line, highlight=False, soft_wrap=True)
 
@@ -122,16 +138,16 @@ def plan_table(rows: list[Row], title: str, price: float | None = None, need: fl
     headings += ["replicas"] if need is not None else []
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("limited by", overflow="fold")
+    table.add_column(translate("limited by"), overflow="fold")
     for row in rows:
         f = row.figures(price, need)
         name = f"{row.budget:,} / {f'{row.chunk:,}' if row.chunk else 'off'}" + (f" / {row.policy}" if several else "")
         if row.capacity is None:
-            table.add_row(name, *["n/a"] * len(headings), "not possible")
+            table.add_row(name, *["n/a"] * len(headings), translate("not possible"))
             continue
         band = row.rates()
         mark = "~" if row.band is not None and row.band.of == "best" else ""
-        sure = f" ({mark}{band[0]:.3g}-{band[1]:.3g})" if band else " (no band yet)"
+        sure = f" ({mark}{band[0]:.3g}-{band[1]:.3g})" if band else translate(" (no band yet)")
         cells = [f"{row.rate:.3g}" + (sure if row.rate else "")]
         cells += [f"{f['output_tokens_per_s']:,.0f}", _share(f["mfu"]), _share(f["kv_max"])]
         if price is not None:
@@ -141,7 +157,7 @@ def plan_table(rows: list[Row], title: str, price: float | None = None, need: fl
         if need is not None:
             few, many = f.get("replicas"), f.get("replicas_worst")
             cells.append("n/a" if few is None else f"{few}" + (f"-{many}" if many not in (None, few) else ""))
-        table.add_row(name, *cells, row.limit)
+        table.add_row(name, *cells, translate(row.limit))
     return table
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from workbench import console
 from workbench.errors import InputError
+from workbench.i18n import phrase, translate
 from workbench.tune.answer.emit import write_folder
 from workbench.tune.goal import Goal
 from workbench.tune.trial import Result
@@ -64,7 +65,10 @@ def show(tune: Tune, as_json: bool) -> None:
     if tune.results:
         title = ", ".join(one for one in (tune.question.scenario.name, answer.label) if one)
         console.out.print(trials_table(tune.results, tune.question.goal, title))
-    for line in (*answer.words, f"ended: {tune.why}" if tune.why else "stopped: this is what there was by then"):
+    ended = (
+        phrase("ended: {why}", why=phrase(tune.why)) if tune.why else phrase("stopped: this is what there was by then")
+    )
+    for line in map(translate, (*answer.words, ended)):
         console.out.print(line, markup=False, highlight=False, soft_wrap=True)
     if emitted is not None:
         typer.echo(emitted.command)
@@ -84,7 +88,7 @@ def trials_table(results: Sequence[Result], goal: Goal, title: str) -> Table:
     table.add_column("trial", justify="right")
     table.add_column("setting", overflow="fold")
     for aim in goal.aims:
-        table.add_column(f"{aim.words}, {aim.unit}", justify="right")
+        table.add_column(f"{translate(aim.words)}, {aim.unit}", justify="right")
     for name in goal.limits:
         table.add_column(f"{name} ≤ {goal.limits[name]:g}", justify="right")
     table.add_column("engine s", justify="right")
@@ -94,6 +98,6 @@ def trials_table(results: Sequence[Result], goal: Goal, title: str) -> Table:
             [console.cell(value) for value in one.objectives] if one.state == "complete" else ["n/a"] * len(goal.aims)
         )
         measured = [console.cell(one.figures.get(name)) for name in goal.limits]
-        end = "" if one.feasible else "over a limit" if one.state == "complete" else one.state
+        end = "" if one.feasible else translate("over a limit") if one.state == "complete" else one.state
         table.add_row(str(one.number), one.point.name, *reached, *measured, f"{one.engine_s:.1f}", end)
     return table

@@ -19,6 +19,7 @@ from workbench.engine.attached_look import Found, look
 from workbench.engine.attached_probe import AttachedProbe
 from workbench.engine.attached_watch import Watch
 from workbench.engine.scratch import in_one_line
+from workbench.i18n import marked
 from workbench.models import ModelFiles
 from workbench.trace import Sink
 
@@ -101,10 +102,10 @@ def reach(config: AttachedConfig, caller: Caller, tell: Callable[[str], None]) -
         VersionError: the probe in it was not tested on its vLLM.
     """
     with contextlib.ExitStack() as held:
-        tell("asking what it is")
+        tell(marked("asking what it is"))
         found, probe = look(config, caller), None
         if config.probe is not None:
-            tell("taking up the probe")
+            tell(marked("taking up the probe"))
             probe = AttachedProbe(config.probe)
             held.callback(probe.close)
         said = found.max_model_len or (probe.hello.max_model_len if probe else None)
@@ -112,7 +113,7 @@ def reach(config: AttachedConfig, caller: Caller, tell: Callable[[str], None]) -
         with in_one_line("a folder for prompts", "TMPDIR"):
             folder = Path(tempfile.mkdtemp(prefix="wb-"))
         held.callback(shutil.rmtree, folder, ignore_errors=True)
-        tell("measuring how it counts prompts")
+        tell(marked("measuring how it counts prompts"))
         prompts = choose_prompts(config, found, caller, folder)
         tell("starting the client")
         with in_one_line("the client's socket", "TMPDIR"):

@@ -6,16 +6,17 @@ from typing import Any
 
 from workbench.engine.collector import Collector
 from workbench.engine.probe.compat import installed_vllm
+from workbench.i18n import marked
 
 # Texts of vLLM 0.32, the latest first.
 _STAGES = (
-    ("Application startup complete", "answering"),
-    ("Starting vLLM server", "opening the port"),
-    ("init engine", "opening the port"),
-    ("GPU KV cache size", "warming up"),
-    ("Loading weights took", "making the KV pool"),
-    ("Starting to load model", "loading weights"),
-    ("Initializing a V1 LLM engine", "starting the engine core"),
+    ("Application startup complete", marked("answering")),
+    ("Starting vLLM server", marked("opening the port")),
+    ("init engine", marked("opening the port")),
+    ("GPU KV cache size", marked("warming up")),
+    ("Loading weights took", marked("making the KV pool")),
+    ("Starting to load model", marked("loading weights")),
+    ("Initializing a V1 LLM engine", marked("starting the engine core")),
 )
 
 
@@ -25,7 +26,7 @@ def stage(log: str) -> str:
     Args:
         log: the end of its log.
     """
-    return next((stage for mark, stage in _STAGES if mark in log), "importing vLLM")
+    return next((stage for mark, stage in _STAGES if mark in log), marked("importing vLLM"))
 
 
 def facts_of(collector: Collector | None) -> dict[str, Any]:

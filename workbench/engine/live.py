@@ -35,6 +35,7 @@ from workbench.engine.protocol import Label, Progress, State
 from workbench.engine.scratch import in_one_line, socket_folder
 from workbench.engine.server import Server
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
+from workbench.i18n import marked, phrase
 from workbench.models import ModelFiles, resolve_model
 from workbench.proc import Identity, identity, is_same
 from workbench.redact import redact
@@ -282,7 +283,7 @@ class LiveEngine:
                 raise
         self.argv = command.server_argv(self.config, self.model, self._device, port)
         self._opened = opened(port) if shared_key else ""
-        tell(f"starting vLLM, {self._opened}" if shared_key else "starting vLLM")
+        tell(phrase("starting vLLM, {opened}", opened=self._opened) if shared_key else marked("starting vLLM"))
         self._process = EngineProcess(
             argv=self.argv,
             env=command.server_environment(str(folder), label, api_key, self._device),

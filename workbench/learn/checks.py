@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from workbench.config import Knobs
 from workbench.errors import InputError
+from workbench.i18n import marked, translate
 from workbench.learn.compare import how_far, number
 from workbench.learn.content import Condition
 from workbench.learn.rights import Right, right
@@ -33,7 +34,7 @@ class Checked:
     said: str
 
     def __str__(self) -> str:
-        return f"{SIGNS[self.state]} {self.said}"
+        return f"{SIGNS[self.state]} {translate(self.said)}"
 
     __repr__ = __str__
 
@@ -41,7 +42,7 @@ class Checked:
         return f"<div><strong>{escape(str(self))}</strong></div>"
 
 
-OPEN = Checked("open", "not answered yet")
+OPEN = Checked("open", marked("not answered yet"))
 
 
 def is_open(answer: object) -> bool:
@@ -73,27 +74,61 @@ def check_number(answer: float, true: Right, tolerance: float, unit: str) -> Che
     """A number that may be off by a share."""
     value = true.number
     if math.isnan(value):
-        return Checked("wrong", "the run did not measure it: nothing to check against")
+        return Checked("wrong", translate("the run did not measure it: nothing to check against"))
     if abs(answer - value) <= tolerance * abs(value) + 1e-9:
-        return Checked("right", f"{number(value, unit)}. {true.because}".strip())
-    side = "too much" if answer > value else "too little"
+        return Checked(
+            "right", translate("{number}. {because}", number=number(value, unit), because=true.because).strip()
+        )
+    side = translate("too much") if answer > value else translate("too little")
     off = number(abs(answer - value), unit)
-    return Checked("wrong", f"{number(answer, unit)} is {side} by {off}: the run has {how_far(answer, value, unit)}")
+    return Checked(
+        "wrong",
+        translate(
+            "{answer} is {side} by {off}: the run has {far}",
+            answer=number(answer, unit),
+            side=side,
+            off=off,
+            far=how_far(answer, value, unit),
+        ),
+    )
 
 
 def check_limit(answer: float, true: Right, unit: str, cost_unit: str) -> Checked:
     """How far a knob may go: no further, and not less than half as far."""
     most = true.number
     if answer <= 0:
-        return Checked("wrong", f"{number(answer, unit)} is no value for it: more than 0 is")
+        return Checked("wrong", translate("{number} is no value for it: more than 0 is", number=number(answer, unit)))
     costs = true.cost(answer) if true.cost is not None else math.nan
-    price = f"{number(answer, unit)} would cost {number(costs, cost_unit)}"
+    price = translate("{answer} would cost {cost}", answer=number(answer, unit), cost=number(costs, cost_unit))
     if answer > most:
         over = number(costs - true.allowed, cost_unit)
-        return Checked("wrong", f"{price}, {over} over the {number(true.allowed, cost_unit)} allowed")
+        return Checked(
+            "wrong",
+            translate(
+                "{price}, {over} over the {allowed} allowed",
+                price=price,
+                over=over,
+                allowed=number(true.allowed, cost_unit),
+            ),
+        )
     if answer < _ENOUGH * most:
-        return Checked("wrong", f"{price}: allowed, but you could go {number(round(most / answer, 1))} times as far")
-    return Checked("right", f"{price}; up to {number(most, unit)} is allowed. {true.because}".strip())
+        return Checked(
+            "wrong",
+            translate(
+                "{price}: allowed, but you could go {times} times as far",
+                price=price,
+                times=number(round(most / answer, 1)),
+            ),
+        )
+    return Checked(
+        "right",
+        translate(
+            "{price}; up to {number} is allowed. {because}",
+            price=price,
+            number=number(most, unit),
+            because=true.because,
+        ).strip(),
+    )
 
 
 def check_pick(answer: object, true: Right, what: str) -> Checked:
@@ -106,10 +141,16 @@ def check_pick(answer: object, true: Right, what: str) -> Checked:
     if named not in true.among:
         raise InputError(what, answer, f"one of {', '.join(true.among)}", "choose one of these")
     if named == true.value:
-        return Checked("right", f"{named}. {true.because}".strip())
+        return Checked("right", translate("{named}. {because}", named=named, because=true.because).strip())
     mine, best = true.among[named], true.among[str(true.value)]
     return Checked(
-        "wrong", f"{named} has {number(mine, true.unit)}; the one asked for has {how_far(mine, best, true.unit)}"
+        "wrong",
+        translate(
+            "{named} has {number}; the one asked for has {far}",
+            named=named,
+            number=number(mine, true.unit),
+            far=how_far(mine, best, true.unit),
+        ),
     )
 
 
@@ -126,10 +167,18 @@ def check_run(answer: Any, against: Any, conditions: Sequence[Condition], what: 
     good, bad = [], []
     for one in conditions:
         mine, allowed = right(one.right, answer).number, one.at_most * right(one.right, against).number
-        said = f"{one.words} {number(mine, one.unit)}"
+        said = translate("{words} {number}", words=one.words, number=number(mine, one.unit))
         if mine <= allowed:
-            good.append(f"{said} (allowed: {number(allowed, one.unit)})")
+            good.append(translate("{said} (allowed: {number})", said=said, number=number(allowed, one.unit)))
         else:
-            over = "not measured" if math.isnan(mine) else f"{number(mine - allowed, one.unit)} over"
-            bad.append(f"{said} is {over} the {number(allowed, one.unit)} allowed")
+            over = (
+                translate("not measured")
+                if math.isnan(mine)
+                else translate("{number} over", number=number(mine - allowed, one.unit))
+            )
+            bad.append(
+                translate(
+                    "{said} is {over} the {number} allowed", said=said, over=over, number=number(allowed, one.unit)
+                )
+            )
     return Checked("wrong", "; ".join(bad)) if bad else Checked("right", "; ".join(good))

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench.i18n import marked, translate
+
 CLOSE = 0.10  # within 10 % a guess was right: plays of one setting on one machine differ by as much
 
 
@@ -41,26 +43,32 @@ class Compared:
 
     def words(self, who: str = "you") -> str:
         """One sentence: "longest gap: you expected 300 ms; it was 2,560 ms: 8.5 times more"."""
-        said = f"{self.label}: {who} expected {number(self.guess, self.unit)}; "
+        what = {"label": self.label, "who": translate(who), "guess": number(self.guess, self.unit)}
         if math.isnan(self.measured):
-            return said + "it was not measured."
-        return f"{said}it was {number(self.measured, self.unit)}: {how_far(self.guess, self.measured, self.unit)}."
+            return translate("{label}: {who} expected {guess}; it was not measured.", **what)
+        far = how_far(self.guess, self.measured, self.unit)
+        measured = number(self.measured, self.unit)
+        return translate(
+            "{label}: {who} expected {guess}; it was {measured}: {far}.", **what, measured=measured, far=far
+        )
 
 
 def how_far(guess: float, measured: float, unit: str = "") -> str:
     """How far the measured is from the guess: "8.5 times more", "40 % less", "close (within 10 %)"."""
     if guess == measured:
-        return "exactly"
+        return translate("exactly")
+    more = measured > guess
     if guess * measured <= 0:  # a ratio says nothing
-        more = "more" if measured > guess else "less"
-        return f"{number(abs(measured - guess), unit)} {more}"
+        off = number(abs(measured - guess), unit)
+        return translate("{number} more", number=off) if more else translate("{number} less", number=off)
     ratio = measured / guess
     if abs(ratio - 1) <= CLOSE:
-        return f"close (within {CLOSE:.0%})".replace("%", " %")
+        return translate("close (within {percent:.0f} %)", percent=100 * CLOSE)
     if 0.5 < ratio < 2:
-        return f"{abs(ratio - 1) * 100:.0f} % {'more' if ratio > 1 else 'less'}"
-    times = ratio if ratio > 1 else 1 / ratio
-    return f"{number(round(times, 1))} times {'more' if ratio > 1 else 'less'}"
+        said = marked("{percent:.0f} % more") if more else marked("{percent:.0f} % less")
+        return translate(said, percent=abs(ratio - 1) * 100)
+    times = number(round(ratio if more else 1 / ratio, 1))
+    return translate("{times} times more", times=times) if more else translate("{times} times less", times=times)
 
 
 def drawn_words(
@@ -80,15 +88,22 @@ def drawn_words(
     """
     there = {place: value for value, place in zip(measured, places, strict=True) if not math.isnan(value)}
     if not there:
-        return "the trace was not measured."
+        return translate("the trace was not measured.")
     where = max(there, key=lambda place: there[place])  # the first of equals
     at = max(range(len(guess)), key=lambda column: guess[column])
-    flat = "a flat line" if min(guess) == max(guess) else f"the peak at {places[at]}"
-    said = f"the peak was {number(there[where], unit)} at {where}; {who} drew {flat}, {number(guess[at], unit)}."
+    flat = translate("a flat line") if min(guess) == max(guess) else translate("the peak at {place}", place=places[at])
+    said = translate(
+        "the peak was {peak} at {where}; {who} drew {flat}, {drawn}.",
+        peak=number(there[where], unit),
+        where=where,
+        who=translate(who),
+        flat=flat,
+        drawn=number(guess[at], unit),
+    )
     pairs = [(g, m) for g, m in zip(guess, measured, strict=False) if g > 0 and m > 0]
     if pairs:
         apart = sorted(max(g, m) / min(g, m) for g, m in pairs)
         middle = len(apart) // 2
         factor = apart[middle] if len(apart) % 2 else math.sqrt(apart[middle - 1] * apart[middle])
-        said += f" Half of the columns are off by a factor of {factor:.1f} or less."
+        said += translate(" Half of the columns are off by a factor of {factor:.1f} or less.", factor=factor)
     return said

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from workbench.config import Frozen, parse
 from workbench.errors import InputError, ScenarioError
+from workbench.i18n import spoken
 from workbench.workload.strict_yaml import load_yaml
 
 Kind = Literal["number", "limit", "pick", "run"]
@@ -148,16 +149,39 @@ def folder() -> Path:
     return Path(__file__).resolve().parents[2] / "data" / "workshop"
 
 
-@cache
 def content(name: str) -> Content:
-    """The content of a notebook, by the beginning of its name, such as ``01``.
+    """The content of a notebook, by the beginning of its name, such as ``01``, in the language that is spoken.
 
     Raises:
         ScenarioError: there is none, or its file is damaged.
     """
+    return _content(name, spoken())
+
+
+@cache
+def _content(name: str, language: str) -> Content:
+    """Its texts are those of a file of the same name in the language's folder, where there is one."""
     names = sorted(file.stem for file in folder().glob("*.yaml"))
     found = [one for one in names if name and one.startswith(name)]
     if len(found) != 1:
         raise ScenarioError("lesson", name, f"one of {', '.join(names) or 'none here'}", "name one of them")
     file = folder() / f"{found[0]}.yaml"
-    return parse(Content, load_yaml(file), where=file.name, error=ScenarioError)
+    plain, texts = load_yaml(file), folder() / language / file.name
+    if texts.is_file():
+        plain = _told(plain, load_yaml(texts), texts.name)
+    return parse(Content, plain, where=file.name, error=ScenarioError)
+
+
+def _told(plain: Any, texts: Any, where: str) -> Any:
+    """The English content with texts put in the places of its own; a list has one for each of its parts.
+
+    Raises:
+        ScenarioError: there is no such place.
+    """
+    if isinstance(plain, dict) and isinstance(texts, dict) and texts.keys() <= plain.keys():
+        return plain | {key: _told(plain[key], text, f"{where}: {key}") for key, text in texts.items()}
+    if isinstance(plain, list) and isinstance(texts, list) and len(plain) == len(texts):
+        return [_told(one, text, where) for one, text in zip(plain, texts, strict=True)]
+    if isinstance(plain, str) and isinstance(texts, str):
+        return texts
+    raise ScenarioError(where, texts, f"texts in the places of {plain!r:.60}", "correct it")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.i18n import translate
 from workbench.learn import content
 from workbench.learn.checks import OPEN, Checked, as_number, check_limit, check_number, check_pick, check_run, is_open
 from workbench.learn.compare import number
@@ -60,13 +61,22 @@ class Exercise(Shown):
     @property
     def text(self) -> str:
         """Prompt, state, and what was told so far."""
-        lines = [f"Exercise {self.place}: {self.asked.title}", self.asked.prompt, str(self.last)]
-        lines += [f"Hint {place}: {hint}" for place, hint in enumerate(self.asked.hints[: self.hints_told], 1)]
+        lines = [
+            translate("Exercise {place}: {title}", place=self.place, title=self.asked.title),
+            self.asked.prompt,
+            str(self.last),
+        ]
+        lines += [
+            translate("Hint {place}: {hint}", place=place, hint=hint)
+            for place, hint in enumerate(self.asked.hints[: self.hints_told], 1)
+        ]
         if self.solved:
-            lines.append(f"Solution: {self.solution_text}")
+            lines.append(translate("Solution: {text}", text=self.solution_text))
         elif self.last.state != "right":
             lines.append(
-                f"ex{self.place}.check(...) checks, ex{self.place}.hint() helps, ex{self.place}.solution() tells"
+                translate(
+                    "ex{place}.check(...) checks, ex{place}.hint() helps, ex{place}.solution() tells", place=self.place
+                )
             )
         return "\n".join(lines)
 
@@ -87,7 +97,8 @@ class Exercise(Shown):
         self.hints_told = min(self.hints_told + 1, len(hints))
         self._changed()
         more = len(hints) - self.hints_told
-        return f"Hint {self.hints_told}: {hints[self.hints_told - 1]}" + ("" if more else " (the last hint)")
+        told = translate("Hint {place}: {hint}", place=self.hints_told, hint=hints[self.hints_told - 1])
+        return told + ("" if more else translate(" (the last hint)"))
 
     def solution(self) -> str:
         """The solution, with the numbers of what was played."""

@@ -10,6 +10,7 @@ from workbench import metrics
 from workbench.claims.golden_range import StepCost
 from workbench.claims.long_prompt import LongPrompt
 from workbench.errors import InputError
+from workbench.i18n import translate
 from workbench.learn.compare import number
 from workbench.learn.rights import Right, computed_tokens, figure
 from workbench.models.architecture import named
@@ -32,8 +33,13 @@ def budget_for_gap(*runs: Any, ms: float) -> Right:
     most = _largest(gap_ms, ms, max(long.tokens for long in prompts))
     return Right(
         most,
-        f"A step costs {cost.fixed_s * _MS:,.1f} ms and up to {cost.last_token_s * 1e6:,.0f} µs a token of the chunk "
-        f"here; {beside} tokens of the budget go to the streams.",
+        translate(
+            "A step costs {fixed_s:,.1f} ms and up to {last_token_s:,.0f} µs a token of the chunk here; "
+            "{beside} tokens of the budget go to the streams.",
+            fixed_s=cost.fixed_s * _MS,
+            last_token_s=cost.last_token_s * 1000000.0,
+            beside=beside,
+        ),
         gap_ms,
         ms,
     )
@@ -45,7 +51,11 @@ def tokens_for_memory(*runs: Any, mib: float) -> Right:
     most = fit.tokens_in(mib * _MIB)
     return Right(
         most,
-        f"The fit: {fit.bytes_at(1024) / _MIB:,.1f} MiB at 1,024 tokens, and the power {fit.exponent:.2f} of them.",
+        translate(
+            "The fit: {mib:,.1f} MiB at 1,024 tokens, and the power {exponent:.2f} of them.",
+            mib=fit.bytes_at(1024) / _MIB,
+            exponent=fit.exponent,
+        ),
         lambda tokens: fit.bytes_at(tokens) / _MIB,
         mib,
     )
@@ -56,7 +66,11 @@ def memory_of_step(*runs: Any, tokens: int) -> Right:
     fit = _memory(*runs)
     return Right(
         fit.bytes_at(tokens) / _MIB,
-        f"The fit over {fit.steps:,} steps has the exponent {fit.exponent:.2f}: about straight is 1.",
+        translate(
+            "The fit over {steps:,} steps has the exponent {exponent:.2f}: about straight is 1.",
+            steps=fit.steps,
+            exponent=fit.exponent,
+        ),
     )
 
 
@@ -70,7 +84,14 @@ def blocks_wanted(run: Any) -> Right:
     blocks = [
         math.ceil((p + o - 1) / size) for p, o in zip(requests["prompt_tokens"], requests["max_tokens"], strict=True)
     ]
-    return Right(sum(blocks), f"In blocks of {size} tokens: {' + '.join(map(str, sorted(blocks, reverse=True)))}.")
+    return Right(
+        sum(blocks),
+        translate(
+            "In blocks of {size} tokens: {blocks}.",
+            size=size,
+            blocks=" + ".join(map(str, sorted(blocks, reverse=True))),
+        ),
+    )
 
 
 def cached_with_groups(run: Any, groups: int) -> Right:
@@ -80,14 +101,24 @@ def cached_with_groups(run: Any, groups: int) -> Right:
     if hits.empty:
         raise InputError("run", "no request with cached tokens", "one that hit", "play it with the prefix cache on")
     each, count = float(hits.median()), max(0, len(cached) - groups)
-    return Right(count * each, f"The first of each group misses, and {count} others hit {each:,.0f} tokens each.")
+    return Right(
+        count * each,
+        translate(
+            "The first of each group misses, and {count} others hit {each:,.0f} tokens each.", count=count, each=each
+        ),
+    )
 
 
 def saved_percent(on: Any, off: Any) -> Right:
     """Share of the computed prompt tokens that the second run had and the first need not, %."""
     with_cache, without = computed_tokens(on).number, computed_tokens(off).number
     return Right(
-        100 * (1 - with_cache / without), f"{with_cache:,.0f} prompt tokens were computed in place of {without:,.0f}."
+        100 * (1 - with_cache / without),
+        translate(
+            "{with_cache:,.0f} prompt tokens were computed in place of {without:,.0f}.",
+            with_cache=with_cache,
+            without=without,
+        ),
     )
 
 
@@ -102,8 +133,13 @@ def gpus_for(tokens: int, seconds: float, gpu: str = "H100", model: str = "llama
     one = _floor(tokens, 1, gpu, model)
     return Right(
         math.ceil(one.compute_s / seconds),
-        f"One {gpu} needs {number(one.compute_s, 's')} at its full peak; over {number(seconds, 's')} that is "
-        f"{one.compute_s / seconds:.1f}.",
+        translate(
+            "One {gpu} needs {number} at its full peak; over {given} that is {gpus:.1f}.",
+            gpu=gpu,
+            number=number(one.compute_s, "s"),
+            given=number(seconds, "s"),
+            gpus=one.compute_s / seconds,
+        ),
     )
 
 
@@ -116,7 +152,7 @@ def picked(answer: Any, knob: str) -> Right:
     """A knob of the recommended setting; 0 is off."""
     if answer.best is None:
         raise InputError("answer", "no setting fits", "one that does", "allow more")
-    return Right(float(answer.best.point.hot.get(knob) or 0), f"The pick is {answer.best.name}.")
+    return Right(float(answer.best.point.hot.get(knob) or 0), translate("The pick is {name}.", name=answer.best.name))
 
 
 def broken_limit(answer: Any, **hot: Any) -> Right:
@@ -125,10 +161,12 @@ def broken_limit(answer: Any, **hot: Any) -> Right:
     worst = found.worst
     if worst is None or worst[1] <= 0:
         raise InputError("setting", found.point.name, "one that breaks a limit", "ask about another")
-    said = ", ".join(f"{name} {over:+.0%} of its limit" for name, over in found.excess.items())
+    said = ", ".join(
+        translate("{name} {over:+.0%} of its limit", name=name, over=over) for name, over in found.excess.items()
+    )
     return Right(
         worst[0],
-        f"{found.point.name}: {said}.",
+        translate("{name}: {said}.", name=found.point.name, said=said),
         among={name: 100 * over for name, over in found.excess.items()},
         unit="%",
     )

@@ -12,6 +12,7 @@ import pandas as pd
 
 from workbench.claims.verdict import origins
 from workbench.errors import InputError
+from workbench.i18n import marked, phrases, translate
 from workbench.learn.compare import Compared, drawn_words, number
 from workbench.learn.content import Draw, Predict
 from workbench.learn.curves import over_time
@@ -42,11 +43,22 @@ class Prediction(Shown):
     def text(self) -> str:
         """The question, the guess that stands, and how to change it from code."""
         draw = self.asked.draw
-        lines = [self.asked.prompt, "", f"Draw {draw.label} ({draw.unit}), {draw.count} columns: guess.draw([...])"]
+        lines = [
+            self.asked.prompt,
+            "",
+            translate(
+                "Draw {label} ({unit}), {count} columns: guess.draw([...])",
+                label=draw.label,
+                unit=draw.unit,
+                count=draw.count,
+            ),
+        ]
         units = {one.label: one.unit for one in self.asked.numbers}
         for place, (label, value) in enumerate(self.numbers.items(), 1):
             lines.append(f"{place}. {label}: {number(value, units[label])}  –  guess.say({place}, {value:g})")
-        lines.append(f"({'your guess' if self.guessed else 'a guess that stands in until you make yours'})")
+        lines.append(
+            translate("(your guess)") if self.guessed else translate("(a guess that stands in until you make yours)")
+        )
         return "\n".join(lines)
 
     def draw(self, values: Sequence[float | str] | float | str) -> Prediction:
@@ -130,7 +142,7 @@ class Reveal:
     @property
     def who(self) -> str:
         """Whose guess it is, in a sentence."""
-        return "you" if self.guessed else "the stand-in (nobody guessed)"
+        return marked("you") if self.guessed else marked("the stand-in (nobody guessed)")
 
     @property
     def sentences(self) -> list[str]:
@@ -164,7 +176,7 @@ class Reveal:
         )
 
     def __repr__(self) -> str:
-        return "\n".join([*self.sentences, f"[{self.origin}]"])
+        return "\n".join([*self.sentences, f"[{translate(self.origin)}]"])
 
     def _repr_html_(self) -> str:
         from workbench.ui.charts import guess_chart  # here, since Altair takes two seconds to import
@@ -183,7 +195,7 @@ class Reveal:
         )
         drawing = show(chart)._repr_html_()
         said = "".join(f"<li>{escape(one)}</li>" for one in self.sentences)
-        return f"<div>{drawing}<ul>{said}</ul><small>[{escape(self.origin)}]</small></div>"
+        return f"<div>{drawing}<ul>{said}</ul><small>[{escape(translate(self.origin))}]</small></div>"
 
 
 def pick(subjects: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
@@ -215,7 +227,9 @@ def origin(subjects: Mapping[str, Any]) -> str:
                 metas.append(subject.trace.meta)
             elif getattr(subject, "label", ""):
                 labels.append(str(subject.label))
-    return " and ".join(dict.fromkeys([*([origins(metas)] if metas else []), *labels])) or "origin not stated"
+    return phrases(" and ", dict.fromkeys([*([origins(metas)] if metas else []), *labels])) or marked(
+        "origin not stated"
+    )
 
 
 def _known(name: str, /, *subjects: Any, **options: Any) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import InputError, WorkbenchError
+from workbench.i18n import translate
 from workbench.learn.checks import Checked
 from workbench.learn.compare import number
 from workbench.learn.content import Choice, Question
@@ -52,7 +53,7 @@ def item_of(question: Question, subjects: Mapping[str, Any]) -> Item:
         return Item(question.prompt, (), str(error))
     value = true.number
     if math.isnan(value) or value == 0:
-        return Item(question.prompt, (), "the run has no such number")
+        return Item(question.prompt, (), translate("the run has no such number"))
     why = question.why.replace("{value}", number(value, question.unit)).replace("{because}", true.because).strip()
     whole = value.is_integer()
     shown = {number(value, question.unit): (value, True)}
@@ -88,20 +89,20 @@ class Quiz(Shown):
         """How many were right at the first answer, of those that can be answered."""
         right_ones = sum(self.items[place].choices[choice].right for place, choice in self.given.items())
         can = sum(bool(item.choices) for item in self.items)
-        return f"{right_ones} of {can} right, {len(self.given)} answered"
+        return translate("{right} of {can} right, {given} answered", right=right_ones, can=can, given=len(self.given))
 
     @property
     def text(self) -> str:
         """Questions, choices, what was answered, and how to answer from code."""
-        lines = ["Quiz"]
+        lines = [translate("Quiz")]
         for place, item in enumerate(self.items):
             lines.append(f"{place + 1}. {item.prompt}")
             lines += [f"   {LETTERS[at]}) {choice.text}" for at, choice in enumerate(item.choices)]
             if item.missing:
-                lines.append(f"   (not asked: {item.missing})")
+                lines.append(translate("   (not asked: {why})", why=item.missing))
             elif place in self.given:
                 lines.append(f"   {self.told(place)}")
-        lines.append(f"{self.score}. Answer with quiz.answer(1, 'b')")
+        lines.append(translate("{score}. Answer with quiz.answer(1, 'b')", score=self.score))
         return "\n".join(lines)
 
     def told(self, place: int) -> Checked:

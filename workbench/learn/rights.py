@@ -18,6 +18,7 @@ from workbench import metrics
 from workbench.claims.freeze import FROZEN
 from workbench.claims.long_prompt import LongPrompt
 from workbench.errors import InputError
+from workbench.i18n import translate
 from workbench.learn.compare import number
 from workbench.tune.figures import figures_of
 
@@ -91,7 +92,12 @@ def prefill_steps(run: Any) -> Right:
     row = table.loc[table["prefill_tokens"].idxmax()]
     tokens, largest = int(row["prefill_tokens"]), int(row["largest_chunk"])
     return Right(
-        int(row["prefill_steps"]), f"{tokens:,} prompt tokens were computed, {largest:,} in the largest of the steps."
+        int(row["prefill_steps"]),
+        translate(
+            "{tokens:,} prompt tokens were computed, {largest:,} in the largest of the steps.",
+            tokens=tokens,
+            largest=largest,
+        ),
     )
 
 
@@ -99,7 +105,14 @@ def frozen_streams(run: Any) -> Right:
     """Streams with a gap that covers nine tenths of the longest prompt's prefill; the bar of claim C1."""
     long = LongPrompt.of(run)
     frozen = int((long.worst_ms >= FROZEN * 1e3 * long.seconds).sum())
-    return Right(frozen, f"{frozen} of {len(long.streams)} streams stood still for nine tenths of the prefill or more.")
+    return Right(
+        frozen,
+        translate(
+            "{frozen} of {streams} streams stood still for nine tenths of the prefill or more.",
+            frozen=frozen,
+            streams=len(long.streams),
+        ),
+    )
 
 
 def peak_activation_mib(run: Any) -> Right:
@@ -121,14 +134,20 @@ def recomputed_percent(run: Any) -> Right:
     steps = run.trace.steps
     every = float(steps["prefill_tokens"].sum() + steps["decode_tokens"].sum())
     share = 100 * again / every if every else math.nan
-    return Right(share, f"{again:,.0f} of {every:,.0f} computed tokens had been computed before.")
+    return Right(
+        share,
+        translate("{again:,.0f} of {every:,.0f} computed tokens had been computed before.", again=again, every=every),
+    )
 
 
 def cached_percent(run: Any) -> Right:
     """Share of the prompt tokens that came from the prefix cache, %."""
     requests = run.trace.requests
     cached, asked = float(requests["cached_tokens"].fillna(0).sum()), float(requests["prompt_tokens"].sum())
-    return Right(100 * cached / asked, f"{cached:,.0f} of {asked:,.0f} prompt tokens came from the cache.")
+    return Right(
+        100 * cached / asked,
+        translate("{cached:,.0f} of {asked:,.0f} prompt tokens came from the cache.", cached=cached, asked=asked),
+    )
 
 
 def computed_tokens(run: Any) -> Right:
@@ -142,13 +161,16 @@ def stalls_of_prefill_percent(run: Any) -> Right:
     if not len(causes):
         raise InputError("run", "no stall", "at least one", "play one under a larger budget")
     of_prefill = int((causes == "prefill").sum())
-    return Right(100 * of_prefill / len(causes), f"{of_prefill} of {len(causes)} stalls have the cause prefill.")
+    return Right(
+        100 * of_prefill / len(causes),
+        translate("{of_prefill} of {causes} stalls have the cause prefill.", of_prefill=of_prefill, causes=len(causes)),
+    )
 
 
 def ratio(one: Any, other: Any, name: str) -> Right:
     """How many times the second's figure the first's is."""
     above, below = right(name, one).number, right(name, other).number
-    return Right(above / below, f"{number(above)} over {number(below)}.")
+    return Right(above / below, translate("{one} over {other}.", one=number(above), other=number(below)))
 
 
 def share_left(one: Any, other: Any, name: str) -> Right:

@@ -17,6 +17,7 @@ import pandas as pd
 from workbench.architecture import Architecture
 from workbench.errors import InputError
 from workbench.hardware import Gpu, gpu
+from workbench.i18n import marked, phrase, phrases
 from workbench.metrics.gaps import Floats
 from workbench.metrics.mfu import architecture_of
 from workbench.metrics.prefill_cost import PrefillCost, prefill_cost
@@ -74,8 +75,8 @@ def crossover(
     Returns:
         Columns ``tokens``, ``recompute_s``, ``swap_s``, ``recompute_source``, ``swap_source``. Where nothing says what
         a way takes, its seconds are NaN and its source says why. ``attrs``: ``crossings`` (tokens, see
-        :func:`crossings`), ``summary`` (a sentence), ``kv_bytes_per_token``, ``measured_to`` (tokens; recompute beyond
-        them is extrapolated, None for an estimate).
+        :func:`crossings`), ``summary`` (a sentence), ``swap_source`` (as in the column), ``kv_bytes_per_token``,
+        ``measured_to`` (tokens; recompute beyond them is extrapolated, None for an estimate).
 
     Raises:
         InputError: there are no figures of that GPU, or a length or count is below 1.
@@ -87,19 +88,23 @@ def crossover(
     link = link_of(trace, device)
     tokens = _lengths(max_tokens)
     frame = pd.DataFrame({"tokens": tokens, "recompute_s": np.nan, "swap_s": np.nan})
-    frame["recompute_source"] = "not known: too few prefill steps with a measured time"
-    frame["swap_source"] = "not known: the run does not say which model it was"
+    frame["recompute_source"] = marked("not known: too few prefill steps with a measured time")
+    swapped = phrase("not known: the run does not say which model it was")
+    frame["swap_source"] = swapped
     if cost is not None:
         frame["recompute_s"], frame["recompute_source"] = [cost.seconds(n) for n in tokens], cost.source
     kv = None if architecture is None else architecture.kv_bytes_per_token(_number_bytes(trace))
     if kv is not None:
         frame["swap_s"] = [link.seconds(kv * n / devices, write_out=write_out) for n in tokens]
-        ways = "out and in" if write_out else "in only"
-        frame["swap_source"] = f"{link.source}, {ways}" + (f", {devices} links" if devices > 1 else "")
+        ways = phrase("out and in") if write_out else phrase("in only")
+        swapped = phrase("{source}, {ways}", source=link.source, ways=ways)
+        swapped += phrase(", {n} links", n=devices) if devices > 1 else ""
+        frame["swap_source"] = swapped
     found = crossings(frame)
     frame.attrs = {
         "crossings": found,
         "summary": _summary(frame, found),
+        "swap_source": swapped,
         "kv_bytes_per_token": kv,
         "measured_to": (cost.max_tokens or None) if cost else None,
     }
@@ -126,7 +131,11 @@ def link_of(trace: Trace | None, device: str | None = None) -> Link:
         return Link(measured["to_host"], measured["to_device"], str(measured["source"]))
     chosen = gpu(device or DEFAULT_GPU)
     rate = chosen.pcie.value
-    return Link(rate, rate, f"estimate: published {rate / 1e9:,.0f} GB/s each way of {chosen.name}")
+    return Link(
+        rate,
+        rate,
+        phrase("estimate: published {rate:,.0f} GB/s each way of {device}", rate=rate / 1e9, device=chosen.name),
+    )
 
 
 def estimated_cost(
@@ -166,16 +175,22 @@ def _lengths(max_tokens: int) -> Floats:
 def _summary(frame: pd.DataFrame, found: list[float]) -> str:
     for way in ("recompute", "swap"):
         if frame[f"{way}_s"].isna().any():
-            return f"{way}: {frame[f'{way}_source'].iloc[0]}"
+            return phrase("{way}: {why}", way=phrase(way), why=phrase(frame[f"{way}_source"].iloc[0]))
     first, low, high = frame.iloc[0], frame["tokens"].iloc[0], frame["tokens"].iloc[-1]
-    cheaper = ["recompute", "swap"] if first["recompute_s"] < first["swap_s"] else ["swap", "recompute"]
+    recompute, swap = phrase("recompute"), phrase("swap")
+    cheaper = [recompute, swap] if first["recompute_s"] < first["swap_s"] else [swap, recompute]
     if not found:
         ratio = frame["recompute_s"] / frame["swap_s"]
-        ratio = ratio if cheaper[0] == "swap" else 1 / ratio
-        return (
-            f"{cheaper[0]} is cheaper at every length from {low:,.0f} to {high:,.0f} tokens, "
-            f"{_times(ratio.min())} to {_times(ratio.max())} times: they never cross within {high:,.0f} tokens"
+        ratio = ratio if cheaper[0] is swap else 1 / ratio
+        return phrase(
+            "{way} is cheaper at every length from {low:,.0f} to {high:,.0f} tokens, {least} to {most} times: they "
+            "never cross within {high:,.0f} tokens",
+            way=cheaper[0],
+            low=low,
+            high=high,
+            least=_times(ratio.min()),
+            most=_times(ratio.max()),
         )
-    parts = [f"{cheaper[0]} is cheaper below {found[0]:,.0f} tokens"]
-    parts += [f"{cheaper[n % 2]} above {at:,.0f}" for n, at in enumerate(found, 1)]
-    return ", ".join(parts)
+    parts = [phrase("{way} is cheaper below {tokens:,.0f} tokens", way=cheaper[0], tokens=found[0])]
+    parts += [phrase("{way} above {tokens:,.0f}", way=cheaper[n % 2], tokens=at) for n, at in enumerate(found, 1)]
+    return phrases(", ", parts)

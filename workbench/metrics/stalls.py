@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.config import SLO
-from workbench.i18n import translate
+from workbench.i18n import phrase, phrases
 from workbench.metrics.gaps import Floats, Gaps
 from workbench.metrics.preemptions import Preemptions
 from workbench.metrics.stall_parts import GapParts, Parts
@@ -73,7 +73,8 @@ def find_stalls(trace: Trace, slo: SLO, gaps: Gaps, steps: StepTable, lost: Pree
             parts = divided.of(name, float(begin[i]), float(end[i]), *span) if special[i] else divided.plain(*span)
             blame = _in_engine(parts, name, gap_ms, lag, divided) or _unknown(steps, *span)
         rows.append((name, classes[gaps.of_class[gaps.code[gap]]], gaps.at_s[gap], gap_ms, *blame))
-    frame = pd.DataFrame(rows, columns=_COLUMNS)
+    # As objects: a column of text would forget what a phrase was made of.
+    frame = pd.DataFrame(rows, columns=_COLUMNS, dtype=object)
     kinds = {"at_s": float, "gap_ms": float, "step": "Int64"}
     return frame.astype({name: kinds.get(name, object) for name in _COLUMNS})
 
@@ -82,12 +83,12 @@ def _behind(gap_ms: float, lag_ms: float, late_ms: float) -> Blame | None:
     """Who held a token that the engine had in time."""
     if lag_ms < _MOST * gap_ms:
         return None
-    held = translate("{lag:,.0f} ms after the engine had the token", lag=lag_ms)
+    held = phrase("{lag:,.0f} ms after the engine had the token", lag=lag_ms)
     if np.isnan(late_ms):
-        said = translate("{held}: front end or client, whose lateness was not measured", held=held)
+        said = phrase("{held}: front end or client, whose lateness was not measured", held=held)
         return "unknown", None, None, said
     if late_ms >= _MOST * lag_ms:
-        said = translate("{held}, the client's loop was late for {late:,.0f} ms of it", held=held, late=late_ms)
+        said = phrase("{held}, the client's loop was late for {late:,.0f} ms of it", held=held, late=late_ms)
         return "client", None, None, said
     return "front end", None, None, held
 
@@ -104,50 +105,50 @@ def _in_engine(parts: Parts, request: str, gap_ms: float, lag_ms: float, divided
         return "preemption", step, taker, _preempted(parts)
     wait_s = parts.short_s + (0.0 if redone else own_s)
     if wait_s >= most_s:
-        how = translate(", preempted, nothing computed again") if own_s else ""
-        return "kv wait", step, taker, translate("{wait:,.0f} ms without KV blocks", wait=wait_s * 1e3) + how
+        how = phrase(", preempted, nothing computed again") if own_s else ""
+        return "kv wait", step, taker, phrase("{wait:,.0f} ms without KV blocks", wait=wait_s * 1e3) + how
     if prompts and prompts[0].seconds >= most_s:
         one = prompts[0]
-        said = translate("prefill of {request}, {tokens:,} tokens", request=one.request, tokens=one.tokens)
+        said = phrase("prefill of {request}, {tokens:,} tokens", request=one.request, tokens=one.tokens)
         if one.again:
-            said += translate(", {again:,} of them again after its preemption", again=one.again)
+            said += phrase(", {again:,} of them again after its preemption", again=one.again)
         return "prefill", one.step, one.request, said
     in_engine_s = own_s + parts.short_s + sum(prompt.seconds for prompt in prompts)
     if in_engine_s > 0 and in_engine_s + max(lag_ms, 0.0) / 1e3 >= most_s:
-        told = []
+        told: list[str] = []
         if prompts:
-            named = ", ".join(f"{p.request} ({p.tokens:,})" for p in prompts[:3])
-            more = translate(" and {n} more", n=len(prompts) - 3) if len(prompts) > 3 else ""
-            told.append(translate("prefill of {requests}", requests=named + more))
+            named = phrases(", ", (f"{p.request} ({p.tokens:,})" for p in prompts[:3]))
+            more = phrase(" and {n} more", n=len(prompts) - 3) if len(prompts) > 3 else ""
+            told.append(phrase("prefill of {requests}", requests=named + more))
             step, taker = prompts[0].step, prompts[0].request
         if redone:
             told.append(_preempted(parts))
         if wait_s > 0:
-            told.append(translate("{wait:,.0f} ms without KV blocks", wait=wait_s * 1e3))
+            told.append(phrase("{wait:,.0f} ms without KV blocks", wait=wait_s * 1e3))
         if lag_ms > 0.1 * gap_ms:
-            told.append(translate("{lag:,.0f} ms behind the engine", lag=lag_ms))
-        return "several", step, taker, ", ".join(told)
+            told.append(phrase("{lag:,.0f} ms behind the engine", lag=lag_ms))
+        return "several", step, taker, phrases(", ", told)
     return None
 
 
 def _preempted(parts: Parts) -> str:
-    tokens = translate("its") if np.isnan(parts.again) else f"{parts.again:,.0f}"
+    tokens = phrase("its") if np.isnan(parts.again) else f"{parts.again:,.0f}"
     away = parts.away_s * 1e3
-    return translate("{tokens} tokens computed again, after {away:,.0f} ms without KV blocks", tokens=tokens, away=away)
+    return phrase("{tokens} tokens computed again, after {away:,.0f} ms without KV blocks", tokens=tokens, away=away)
 
 
 def _unknown(steps: StepTable, low: int, high: int) -> Blame:
     """What can be said of a gap that nothing accounts for."""
     if not len(steps.end_s):
-        return "unknown", None, None, translate("no step records")
+        return "unknown", None, None, phrase("no step records")
     if low == high:
-        return "unknown", None, None, translate("no step ended in the gap")
+        return "unknown", None, None, phrase("no step ended in the gap")
     longest = low + int(steps.seconds[low:high].argmax())
     gone = int(steps.number[high - 1] - steps.number[max(low - 1, 0)]) - (high - 1 - max(low - 1, 0))
     most = steps.seconds[longest] * 1e3
-    told = translate("{count:,} steps in the gap, the longest {most:,.0f} ms", count=high - low, most=most)
+    told = phrase("{count:,} steps in the gap, the longest {most:,.0f} ms", count=high - low, most=most)
     if gone > 0:
-        told += translate(", {gone:,} records were lost", gone=gone)
+        told += phrase(", {gone:,} records were lost", gone=gone)
     return "unknown", int(steps.number[longest]), None, told
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import platformdirs
 
 from workbench.errors import ModelError
+from workbench.i18n import phrase
 from workbench.json_file import read_json
 from workbench.models.child import Progress
 from workbench.whole_file import draft_of
@@ -100,7 +101,13 @@ def obtain(
             found = faults(folder, recipe, full=verify)  # another process may have made it meanwhile
             if found:
                 if found != [_ABSENT]:
-                    progress(f"{folder.name} in the cache cannot be used ({'; '.join(found)}): making it anew")
+                    progress(
+                        phrase(
+                            "{model} in the cache cannot be used ({why}): making it anew",
+                            model=folder.name,
+                            why="; ".join(found),
+                        )
+                    )
                 _make(folder, recipe, make, space=space, lock=lock)
     except OSError as error:
         reason = error.strerror or type(error).__name__
@@ -200,7 +207,7 @@ def _locked(folder: Path, progress: Progress) -> Iterator[int | None]:
                     held = False
                     break
             if not told:
-                progress(f"another process is preparing {folder.name}: waiting for it")
+                progress(phrase("another process is preparing {model}: waiting for it", model=folder.name))
                 told = True
             time.sleep(0.2)
         yield descriptor if held else None

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from workbench.errors import ModelError
+from workbench.i18n import phrase
 from workbench.models import child, fetch
 from workbench.models import folder as folders
 from workbench.models.child import Progress
@@ -51,12 +52,12 @@ def fetch_model(name: str, progress: Progress, *, offline: bool | None = None) -
 
 
 def _download(name: str, progress: Progress) -> None:
-    progress(f"{name}: not on this machine, asking the hub")
+    progress(phrase("{model}: not on this machine, asking the hub", model=name))
     try:
         child.run(
             fetch.__name__,
             [name],
-            lambda line: progress(f"{name}: {line}"),
+            lambda line: progress(phrase("{model}: {what}", model=name, what=phrase(line))),
             environment={"HF_HUB_OFFLINE": "0", "TRANSFORMERS_OFFLINE": "0"},
         )
     except child.ChildError as error:

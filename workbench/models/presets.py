@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from workbench.errors import ModelError
+from workbench.i18n import phrase
 from workbench.models import cache, child, convert
 from workbench.models.child import Progress
 
@@ -129,12 +130,12 @@ def _source(preset: Preset) -> Path:
 
 
 def _convert(preset: Preset, source: Path, folder: Path, lock: int | None, progress: Progress, *options: str) -> None:
-    progress(f"{preset.name}: converting {source.name}, once")
+    progress(phrase("{model}: converting {file}, once", model=preset.name, file=source.name))
     try:
         child.run(
             convert.__name__,
             [str(source), str(folder), *options],
-            lambda line: progress(f"{preset.name}: {line}"),
+            lambda line: progress(phrase("{model}: {what}", model=preset.name, what=phrase(line))),
             environment={"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_DISABLE_PROGRESS_BARS": "1"},
             lock=lock,
         )
@@ -147,7 +148,9 @@ def _convert(preset: Preset, source: Path, folder: Path, lock: int | None, progr
 def _copy_or_convert(preset: Preset, source: Path, folder: Path, lock: int | None, progress: Progress) -> None:
     """Take configuration and tokenizer from the converted source where the cache has it: no torch needed then."""
     if preset.source_sha256 == SMOLLM2.source_sha256 and SMOLLM2.ready:
-        progress(f"{preset.name}: taking configuration and tokenizer from {SMOLLM2.name}")
+        progress(
+            phrase("{model}: taking configuration and tokenizer from {source}", model=preset.name, source=SMOLLM2.name)
+        )
         for path in SMOLLM2.folder.iterdir():
             if path.suffix in (".json", ".jinja") and path.name != cache.MANIFEST and not path.name.startswith("."):
                 shutil.copyfile(path, folder / path.name)

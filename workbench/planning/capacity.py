@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import floor, log, sqrt
 
 from workbench.errors import InputError
+from workbench.i18n import phrase
 from workbench.planning.rule import Verdict
 
 Try = Callable[[float], Verdict]  # plays a load at a rate, 1/s
@@ -42,10 +43,16 @@ class Capacity:
         if self.low or self.over is None:
             return ""
         name, share = self.over.worst
-        why = f": {self.over.why}" if self.over.failed and self.over.why else ""
-        return (
-            f"at {self.over.rate:.3g} requests/s, almost one at a time, the SLO is met by {self.over.share:.0%} "
-            f"({self.over.misses}; class {name}: {share:.0%} meet it){why}"
+        why = phrase(": {why}", why=self.over.why) if self.over.failed and self.over.why else ""
+        return phrase(
+            "at {rate:.3g} requests/s, almost one at a time, the SLO is met by {share:.0%} ({misses}; "
+            "class {name}: {own:.0%} meet it){why}",
+            rate=self.over.rate,
+            share=self.over.share,
+            misses=self.over.misses,
+            name=name,
+            own=share,
+            why=why,
         )
 
 
@@ -86,11 +93,11 @@ def find_capacity(play: Try, first: float, step: float, *, doubtful: bool = Fals
         middle = (low + high) // 2
         low, high = (middle, high) if ask(middle).met else (low, middle)
     if low is None:
-        stopped = "even the lowest rate is not met"
+        stopped = phrase("even the lowest rate is not met")
     elif high is None:
-        stopped = f"the highest rate that was tried, {(1 + step) ** highest:.4g}/s, is met"
+        stopped = phrase("the highest rate that was tried, {step:.4g}/s, is met", step=(1 + step) ** highest)
     else:
-        stopped = f"the bracket is one step of {step:.0%}"
+        stopped = phrase("the bracket is one step of {step:.0%}", step=step)
     return Capacity(
         low=(1 + step) ** low if low is not None else 0.0,
         high=(1 + step) ** high if high is not None else None,

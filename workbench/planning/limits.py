@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.i18n import phrase
 from workbench.planning.capacity import Capacity
 from workbench.planning.rule import Verdict
 
@@ -20,11 +21,11 @@ def limiting(capacity: Capacity, max_running: int) -> str:
     """
     over = capacity.over
     if over is None:
-        return f"nothing up to {capacity.low:.3g}/s"
+        return phrase("nothing up to {low:.3g}/s", low=capacity.low)
     part = _part(over)
     if not capacity.low:
-        return f"{part}: even a lone request"
-    return f"{part}: {_resource(over, max_running)}"
+        return phrase("{part}: even a lone request", part=part)
+    return phrase("{part}: {resource}", part=part, resource=_resource(over, max_running))
 
 
 def _part(over: Verdict) -> str:
@@ -41,7 +42,11 @@ def _resource(over: Verdict, max_running: int) -> str:
     if over.failed and over.why:
         return over.why
     if f["preemptions"] or (f["kv_max"] >= _FULL and f["waiting_mean"] > _OFTEN):
-        return "KV pool full"
+        return phrase("KV pool full")
     if f["running_max"] >= max_running and f["at_cap"] >= _OFTEN:
-        return f"running cap of {max_running}"
-    return "steps with prefill" if f["prefill_time"] >= 1 / 2 or over.stalled > over.late else "decode steps"
+        return phrase("running cap of {max_running}", max_running=max_running)
+    return (
+        phrase("steps with prefill")
+        if f["prefill_time"] >= 1 / 2 or over.stalled > over.late
+        else phrase("decode steps")
+    )

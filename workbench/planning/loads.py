@@ -13,6 +13,7 @@ import numpy as np
 
 from workbench.config import parse
 from workbench.errors import InputError, ScenarioError
+from workbench.i18n import phrase, phrases
 from workbench.simulate.job import Ask
 from workbench.workload.arrivals import Rated, Trace
 from workbench.workload.scenario import MAX_SEED, Scenario
@@ -72,12 +73,12 @@ class Load:
             planned, what = _recorded(scenario.streams[0], count, seed, max_model_len)
         else:
             planned, what = _drawn(scenario, count, seed, max_model_len), ""
-        together = "all streams begin together" if any(stream.start_s for stream in scenario.streams) else ""
+        together = phrase("all streams begin together") if any(stream.start_s for stream in scenario.streams) else ""
         return cls(
             scenario.name,
             tuple((stream.class_name, stream.priority) for stream in scenario.streams),
             tuple(planned),
-            "; ".join(filter(None, (what, together, _prefixes(planned, prefix_cache)))),
+            phrases("; ", filter(None, (what, together, _prefixes(planned, prefix_cache)))),
             whole,
         )
 
@@ -151,9 +152,13 @@ def _recorded(stream: Stream, count: int, seed: int, max_model_len: int) -> tupl
             "trace", f"{len(requests)} requests in {span:g} s", "two or more at different times", "take more of it"
         )
     factor, begin = (len(requests) - 1) / span, requests[0].arrival_s
-    much = "a recorded trace" if len(requests) == len(every) else f"the first {count:,} of {len(every):,} requests"
+    much = (
+        phrase("a recorded trace")
+        if len(requests) == len(every)
+        else phrase("the first {count:,} of {every:,} requests", count=count, every=len(every))
+    )
     planned = [_at(one, (one.arrival_s - begin) * factor) for one in requests]
-    return planned, f"{much} at another speed: bursts stay, closer together at a higher rate"
+    return planned, phrase("{much} at another speed: bursts stay, closer together at a higher rate", much=much)
 
 
 def _prefixes(planned: list[Planned], prefix_cache: bool) -> str:
@@ -161,11 +166,13 @@ def _prefixes(planned: list[Planned], prefix_cache: bool) -> str:
     keys = Counter(key for one in planned for key, _ in one.parts if key is not None)
     shared = any(times > 1 for times in keys.values())
     if not prefix_cache:
-        off = "prompts share prefixes, but the prefix cache is off (enable_prefix_caching=true): nothing is saved"
+        off = phrase(
+            "prompts share prefixes, but the prefix cache is off (enable_prefix_caching=true): nothing is saved"
+        )
         return off if shared else ""
     if not shared:
-        return "the prefix cache is on, but nothing says which prompts share a prefix: no hits are counted"
-    return "prefix hits are those of made-up prompts that share what the scenario says: yours are not known yet"
+        return phrase("the prefix cache is on, but nothing says which prompts share a prefix: no hits are counted")
+    return phrase("prefix hits are those of made-up prompts that share what the scenario says: yours are not known yet")
 
 
 def _at(one: Planned, at_s: float) -> Planned:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from workbench.i18n import phrase
 from workbench.planning.asked import Asked
 from workbench.planning.loads import Load
 from workbench.planning.rows import Row
@@ -58,7 +59,12 @@ class Plan:
         config = self.asked.config
         row = next((row for row in self.cells if row.place is not None), None)
         device = row.place.setup.device if row is not None and row.place is not None else None
-        return f"{config.model} on {config.gpus} x {device.name if device is not None else config.gpu}"
+        return phrase(
+            "{model} on {gpus} x {gpu}",
+            model=config.model,
+            gpus=config.gpus,
+            gpu=device.name if device is not None else config.gpu,
+        )
 
     @property
     def why_nothing(self) -> str:

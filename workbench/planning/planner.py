@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from workbench.errors import InputError
+from workbench.i18n import marked, phrase
 from workbench.planning.asked import Asked
 from workbench.planning.capacity import Capacity, find_capacity
 from workbench.planning.plan import Plan
@@ -161,7 +162,11 @@ class Planner:
                     self._keep(replace(row, refused=str(place)))
                     continue
                 if key not in known:
-                    what = f"budget {budget:,}, chunk {f'{chunk:,}' if chunk else 'off'}"
+                    what = phrase(
+                        "budget {budget:,}, chunk {chunk}",
+                        budget=budget,
+                        chunk=f"{chunk:,}" if chunk else phrase("off"),
+                    )
                     before = known[key] = self._search(player, place, what, before)
                 same = key if key != (budget, chunk) else None
                 self._keep(replace(row, place=place, capacity=known[key], same_as=same))
@@ -203,12 +208,17 @@ class Planner:
 
         def at(end: str) -> Capacity:
             edge = Edge("high" if end == "slowest" else "low", place.setup.step_time)
-            what = f"{row.policy}, budget {row.budget:,}: {end} steps of the band"
+            what = phrase(
+                "{policy}, budget {budget:,}: {end} steps of the band",
+                policy=row.policy,
+                budget=row.budget,
+                end=phrase(end),
+            )
             with self._a_player() as player:
                 factor = _SLOWER if end == "slowest" else _FASTER
                 return self._search(player, place, what, row.capacity, edge, factor)
 
-        slow, fast = self._at_once(at, ("slowest", "fastest"))
+        slow, fast = self._at_once(at, (marked("slowest"), marked("fastest")))
         high = fast.high or fast.low
         return Band(min(slow.low / row.rate, 1.0), max(high / row.rate, 1.0), "own")
 

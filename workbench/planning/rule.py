@@ -11,6 +11,7 @@ from pydantic import Field
 
 from workbench.architecture import Architecture
 from workbench.config import SLO, Frozen
+from workbench.i18n import phrase, phrases
 from workbench.metrics.mfu import step_flops
 from workbench.metrics.requests import request_metrics
 from workbench.metrics.step_table import StepTable
@@ -46,9 +47,13 @@ class Rule(Frozen):
     @property
     def words(self) -> str:
         """The rule in a sentence, for tables and charts."""
-        return (
-            f"the most requests/s of which {self.share:.0%} meet TTFT and gap SLO while the wait does not grow; the "
-            f"same {self.requests} or more requests at every rate, without warm-up and end; rates {self.step:.0%} apart"
+        return phrase(
+            "the most requests/s of which {share:.0%} meet TTFT and gap SLO while the wait does not grow; "
+            "the same {requests} or more requests at every rate, without warm-up and end; rates {step:.0%} "
+            "apart",
+            share=self.share,
+            requests=self.requests,
+            step=self.step,
         )
 
     def count(self, rate: float, residence_s: float) -> int:
@@ -108,14 +113,18 @@ class Verdict:
     def misses(self) -> str:
         """Which part of the SLO is missed by how many, in words."""
         parts = {
-            "failed": self.failed,
-            "TTFT late": self.late - self.failed,
-            "gap too long": self.stalled,
+            phrase("failed"): self.failed,
+            phrase("TTFT late"): self.late - self.failed,
+            phrase("gap too long"): self.stalled,
         }
-        grows = [f"the wait grows by {self.growth:.0%} of the time"] if self.growth > _GROWTH else []
-        said = [f"{name} for {part:.0%}" for name, part in parts.items() if round(part, 2) > 0]
-        cut = [f"given up after {self.requests} requests"] if self.cut_s is not None else []
-        return ", ".join([*(said + grows or ["none missed"]), *cut])
+        grows = (
+            [phrase("the wait grows by {growth:.0%} of the time", growth=self.growth)] if self.growth > _GROWTH else []
+        )
+        said = [
+            phrase("{name} for {part:.0%}", name=name, part=part) for name, part in parts.items() if round(part, 2) > 0
+        ]
+        cut = [phrase("given up after {requests} requests", requests=self.requests)] if self.cut_s is not None else []
+        return phrases(", ", [*(said + grows or [phrase("none missed")]), *cut])
 
 
 def counted_from(last_arrival_s: float) -> tuple[float, float]:

@@ -85,7 +85,7 @@ def _cause(label: str, cause: str, stalls: pd.DataFrame, of: int) -> dict[str, A
         "share": 100 * len(stalls) / of,
         "longest_ms": float(worst["gap_ms"]),
         "together_s": float(stalls["gap_ms"].sum()) / 1000,
-        "detail": f"{worst['request']}: {worst['detail']}",
+        "detail": f"{worst['request']}: {translate(worst['detail'] or '')}",
     }
 
 

@@ -67,7 +67,7 @@ def intervals(compared: Compared | None, labels: Sequence[str]) -> Intervals | N
         return None
     rows = [_row(row) for row in compared.table.reset_index().to_dict("records")]
     return Intervals(
-        _sentence(compared.verdict.words),
+        _sentence(translate(compared.verdict.words)),
         as_texts(_columns(labels), rows, several=False),
         tuple(_sentence(translate(concern)) for concern in compared.concerns),
     )

@@ -13,15 +13,16 @@ from typing import Any
 from markupsafe import Markup
 
 from workbench import __version__
-from workbench.claims.sheet import NOT_JUDGED, Row, Sheet
+from workbench.claims.sheet import HEADINGS, NOT_JUDGED, Row, Sheet
 from workbench.errors import RunNotFoundError
+from workbench.i18n import TAGS, marked, spoken, translate
 from workbench.machine import machine_facts
 from workbench.report.frame import place, style, template
 from workbench.report.parsed import outside
 from workbench.report.sheet_charts import PICTURES, claim_chart
 from workbench.report.svg import static_svg
 
-TITLE = "What articles say of chunked prefill, and what was seen here"
+TITLE = marked("What articles say of chunked prefill, and what was seen here")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
@@ -56,12 +57,15 @@ def write_sheet(path: Path | str, sheet: Sheet, *, on_progress: Callable[[int, i
         entries.append(Entry(row, _drawn(row)))
     machine = machine_facts()
     page = template("sheet.html.j2").render(
-        title=TITLE,
+        title=translate(TITLE),
+        language=TAGS[spoken()],
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=__version__,
-        machine=f"{machine['processor']}, {machine['usable_cores']} cores",
-        summary=sheet.summary,
-        trouble=sheet.trouble,
+        machine=translate("{processor}, {cores} cores", processor=machine["processor"], cores=machine["usable_cores"]),
+        summary=translate(sheet.summary),
+        trouble=[translate(line) for line in sheet.trouble],
+        headings=HEADINGS,
+        not_judged=NOT_JUDGED,
         entries=entries,
         manifest={"claims": [_plain(row) for row in sheet.rows]},
         style=Markup(style()),  # noqa: S704  # ours, not a person's
@@ -93,7 +97,7 @@ def verify_sheet(path: Path | str) -> list[str]:
         said = json.loads(page.manifest)["claims"]
     except (ValueError, TypeError, KeyError):
         return [*problems, "no data inside: the file is not a verdict sheet or was cut short"]
-    wanted = [[one["claim"], one["says"], one["verdict"], one["numbers"], one["from"]] for one in said]
+    wanted = [one.get("shown") or [one[name] for name in HEADINGS] for one in said]
     if page.rows != wanted:
         wrong = next((str(want[0]) for want, got in zip(wanted, page.rows, strict=False) if want != got), "rows")
         problems.append(f"{wrong}: the table is not what the data say")
@@ -109,9 +113,11 @@ def _drawn(row: Row) -> str:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    said = {"claim": row.claim.id, "says": row.claim.text, "verdict": row.word, "numbers": row.numbers}
+    """A row as data, in English; in another language what is shown of it stands beside."""
+    cells = (row.claim.id, row.claim.text, row.word, row.numbers, row.origin or NOT_JUDGED)
     notes = dict(row.verdict.notes) if row.verdict else {}
-    return said | {"from": row.origin or NOT_JUDGED, "source": row.source, "notes": notes}
+    plain = dict(zip(HEADINGS, cells, strict=True)) | {"source": row.source, "notes": notes}
+    return plain if spoken() == "en" else plain | {"shown": [translate(cell) for cell in cells]}
 
 
 class _Page(HTMLParser):

@@ -9,6 +9,7 @@ from workbench.claims import article_table, chunking_table, long_prompts
 from workbench.claims.sheet import Row
 from workbench.claims.verdict import origin_of
 from workbench.errors import WorkbenchError
+from workbench.i18n import marked, translate
 from workbench.ui.charts import (
     Look,
     band_chart,
@@ -37,13 +38,13 @@ def claim_chart(row: Row, look: Look = LOOK) -> Any:
         look: theme and width.
     """
     draw = PICTURES.get(row.claim.id)
-    why = row.word if row.judged is None else "a command line has no picture"
+    why = row.word if row.judged is None else marked("a command line has no picture")
     if draw is not None and row.judged is not None:
         try:
             return draw(row, look)
         except (WorkbenchError, KeyError) as error:  # the verdict stands without its picture
             why = str(error)
-    return message_chart(look, name=row.claim.id, subtitle=row.origin, message=why)
+    return message_chart(look, name=row.claim.id, subtitle=translate(row.origin), message=translate(why))
 
 
 def _one(chart: Callable[..., Any]) -> Callable[[Row, Look], Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from workbench.errors import InputError
+from workbench.i18n import translate
 from workbench.report.html import write_report
 from workbench.report.run import ReportRun
 from workbench.store import open_run
@@ -40,8 +41,8 @@ def write_study_report(
     return write_report(
         path,
         runs,
-        title=f"Tuning: {answer.goal.words}",
-        question=". ".join(answer.words),
+        title=translate("Tuning: {goal}", goal=answer.goal.words),
+        question=translate(". ").join(map(translate, answer.words)),
         reproduce=f"workbench tune --resume {study}" if study else "",
         on_progress=on_progress,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.architecture import Architecture
+from workbench.i18n import phrase, phrase_counted, phrases
 from workbench.simulate.presets import Device
 
 
@@ -131,18 +132,28 @@ def impossible(claimed_s: float, floor: Floor, name: str = "") -> str:
     if claimed_s >= floor.seconds:
         return ""
     times = floor.seconds / claimed_s if claimed_s > 0 else float("inf")
-    kind = "dense peak" if floor.compute_s >= floor.bandwidth_s else "full memory bandwidth"
-    return (
-        f"{name + ' of ' if name else ''}{_time(claimed_s)} cannot be: {floor.what} needs {floor.arithmetic} at the "
-        f"{kind} of {floor.devices} x {floor.device}, {times:.1f} times as long."
+    kind = phrase("dense peak") if floor.compute_s >= floor.bandwidth_s else phrase("full memory bandwidth")
+    time = _time(claimed_s)
+    return phrase(
+        "{claim} cannot be: {what} needs {arithmetic} at the {kind} of {devices} x {device}, {times:.1f} times as "
+        "long.",
+        claim=phrase("{name} of {time}", name=name, time=time) if name else time,
+        what=floor.what,
+        arithmetic=floor.arithmetic,
+        kind=kind,
+        devices=floor.devices,
+        device=floor.device,
+        times=times,
     )
 
 
 def _words(prompts: float, decodes: float, steps: float, model: str) -> str:
-    parts = [f"a prefill of {prompts:,.0f} tokens"] if prompts else []
-    parts += [f"{decodes:,.0f} decoded token{'s' if decodes != 1 else ''}"] if decodes else []
-    many = f" in {steps:,.0f} steps" if steps > 1 else ""
-    return f"{' and '.join(parts) or 'nothing'} of {model}{many}"
+    parts = [phrase("a prefill of {tokens:,.0f} tokens", tokens=prompts)] if prompts else []
+    parts += [phrase_counted("{n:,} decoded token", "{n:,} decoded tokens", int(decodes))] if decodes else []
+    work = phrases(" and ", parts) if parts else phrase("nothing")
+    if steps > 1:
+        return phrase("{work} of {model} in {steps:,.0f} steps", work=work, model=model, steps=steps)
+    return phrase("{work} of {model}", work=work, model=model)
 
 
 def _plain(value: float) -> str:

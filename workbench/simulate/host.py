@@ -18,6 +18,7 @@ from typing import BinaryIO, cast
 from workbench.children import killed_by, last_line
 from workbench.engine.protocol import Progress
 from workbench.errors import EngineDiedError, EngineError, EngineStartError
+from workbench.i18n import marked
 from workbench.simulate.job import (
     Ended,
     Failed,
@@ -98,7 +99,7 @@ class Simulator:
             seconds = time.monotonic() - begun
             if progress is not None:
                 try:
-                    progress(seconds, "importing vLLM's scheduler")
+                    progress(seconds, marked("importing vLLM's scheduler"))
                 except BaseException:
                     self.close()
                     raise

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from workbench.config import SLO, parse
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrases
 from workbench.metrics.requests import LONG_PROMPT
 from workbench.trace import Trace
 from workbench.tune.figures import figures_of
@@ -143,9 +144,17 @@ class Goal:
     @property
     def words(self) -> str:
         """In a sentence, for tables and charts."""
-        aims = " and ".join(f"{'most' if one.direction == 'maximize' else 'least'} {one.words}" for one in self.aims)
+        aims = phrases(
+            " and ",
+            [
+                phrase("most {figure}", figure=phrase(one.words))
+                if one.direction == "maximize"
+                else phrase("least {figure}", figure=phrase(one.words))
+                for one in self.aims
+            ],
+        )
         limits = ", ".join(f"{name} ≤ {value:g}" for name, value in self.limits.items())
-        return aims + (f" with {limits}" if limits else "")
+        return aims + phrase(" with {limits}", limits=limits) if limits else aims
 
     def check(self, scenario: Scenario, max_model_len: int | None = None) -> Goal:
         """Return the goal if this scenario's load can be judged by it; no engine is needed.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.i18n import marked
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.tune.answer.answer import Answer
@@ -212,7 +213,7 @@ class Tune:
             kept.note_confirmed(now)
             self._say("confirmation", len(now.results), 2 * asked.rounds, now.results[-1].point.name)
 
-        self._say("confirmation", 0, 2 * asked.rounds, "the pick and the runner-up on fresh seeds")
+        self._say("confirmation", 0, 2 * asked.rounds, marked("the pick and the runner-up on fresh seeds"))
         self.confirmation = confirm(
             [*study.results, *self._beyond],
             asked.goal,

@@ -8,6 +8,7 @@ import math
 import pytest
 from made_results import MadeUpPlayer, result
 
+from workbench.i18n import speaking, translate
 from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.confirm import confirm
 from workbench.tune.answer.importance import importance, parameters
@@ -31,6 +32,22 @@ def test_before_a_confirmation_the_best_of_the_search_is_the_answer_and_says_so(
         "not confirmed yet: it rests on 1 play, and budget 128 may be as good",
         "runner-up: budget 128, 9.1% behind",
         "gap_p99_ms is 190 of 200 allowed (5% below); it binds: budget 512 would be 36.4% better and misses it by 100%",
+    ]
+
+
+def test_the_answer_is_told_in_chinese_and_stays_english_itself():
+    with speaking("zh"):
+        words = [*Answer.of(SEARCH, GOAL).words, *Answer.of(SEARCH[3:], GOAL).words, *Answer.of([], GOAL).words]
+        told = [translate(one) for one in [*words, GOAL.words]]
+    assert words[2] == "runner-up: budget 128, 9.1% behind"
+    assert told == [
+        "budget 256：有效吞吐 2.2（一次运行） 请求/s [真实 CPU]",
+        "尚未确认：只依据 1 次运行，budget 128 也可能同样好",
+        "次优：budget 128，落后 9.1%",
+        "gap_p99_ms 为 190，上限 200（低于 5%）；它起约束作用：budget 512 会好 36.4%，但超出该限制 100%",
+        "1 个设置都不满足限制：gap_p99_ms 起约束作用，为 400，上限 200（超出 100%），最接近的是 budget 512",
+        "尚未运行任何试验",
+        "最大化有效吞吐，限制 gap_p99_ms ≤ 200",
     ]
 
 

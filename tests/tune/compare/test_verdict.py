@@ -31,6 +31,15 @@ def test_a_larger_throughput_is_better_and_the_ratio_is_the_better_ones():
     )
 
 
+def test_an_interval_that_comes_near_to_no_difference_is_said_by_its_ends():
+    # exp(log 1.106 -+ 0.1): 11 % +- 11 % would be read as "perhaps none"
+    verdict = decide(estimate(1.106, 1.0007, 1.2223), RATE, 0.05, 7)
+    assert verdict.kind == "A better"
+    assert "A better by 10.6 % (0.1 % to 22.2 %; prompt and output throughput higher)" in verdict.words
+    verdict = decide(estimate(1 / 1.106, 0.82, 0.999), GAP, 0.05, 7)
+    assert "A better by 9.6 % (0.1 % to 18.0 %; gap P99 lower)" in verdict.words
+
+
 def test_large_differences_are_factors():
     words = decide(estimate(0.2, 0.1, 0.4), GAP, 0.05, 10).words
     assert "A better by a factor of 5 (2.5 to 10; gap P99 lower)" in words

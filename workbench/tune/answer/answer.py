@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from workbench.i18n import phrase, phrase_counted, phrases
 from workbench.store.meta import plain
 from workbench.tune.answer.candidates import (
     Candidate,
@@ -135,36 +136,60 @@ class Answer:
         if best is None:
             nothing = self.nothing
             confirmed = self.confirmation.words if self.confirmation is not None and self.confirmation.ended else ""
-            return [nothing.words if nothing is not None else confirmed or "nothing was played yet"]
+            return [nothing.words if nothing is not None else confirmed or phrase("nothing was played yet")]
         interval = best.interval()
-        said = [f"{best.name}: {aim.words} {interval.words if interval else 'n/a'} {aim.unit} [{self.label}]"]
+        said: list[str] = [
+            phrase(
+                "{name}: {words} {interval} {unit} [{label}]",
+                name=best.name,
+                words=phrase(aim.words),
+                interval=interval.words if interval else phrase("n/a"),
+                unit=phrase(aim.unit),
+                label=phrase(self.label),
+            )
+        ]
         said.append(self.confirmation.words if self.confirmation is not None else _unconfirmed(best, self.runner_up))
         second = self.runner_up
         if second is not None:
             alike = best.complete[0].seed in {one.seed for one in second.complete}
-            behind = f"{-gain(second, best, aim):.1%} behind" if alike else "of the search alone"
+            behind = (
+                phrase("{gain:.1%} behind", gain=-gain(second, best, aim)) if alike else phrase("of the search alone")
+            )
             if self.confirmation is not None and second in self.confirmation.standing[1:2]:
-                behind = "in the same fresh plays"  # by how much stands there, as a share of this one's figure
+                behind = phrase("in the same fresh plays")  # by how much stands there, as a share of this one's figure
             if not math.isfinite(second.objectives[0]):
-                behind = f"whose {aim.words} was not measured"
-            said.append(f"runner-up: {second.name}, {behind}")
+                behind = phrase("whose {words} was not measured", words=phrase(aim.words))
+            said.append(phrase("runner-up: {name}, {behind}", name=second.name, behind=behind))
         if not is_stock(best.point):
             said.append(self._stock_words(best, aim))
         said += [one.words for one in self.limits[:1]]
         if self.spent_on:
-            said.append(f"the engine under it: {self.spent_on}")
+            said.append(phrase("the engine under it: {spent_on}", spent_on=self.spent_on))
         if self.importance:
-            said.append("what matters: " + ", ".join(f"{name} {share:.0%}" for name, share in self.importance.items()))
+            said.append(
+                phrase("what matters: ")
+                + phrases(
+                    ", ",
+                    (phrase("{name} {share:.0%}", name=name, share=share) for name, share in self.importance.items()),
+                )
+            )
         if self.others:
-            said.append(f"{self.others} simulated trials are not compared with these")
+            said.append(phrase("{others} simulated trials are not compared with these", others=self.others))
         return said
 
     def _stock_words(self, best: Candidate, aim: Objective) -> str:
         stock, searched = self.best_stock, next((one for one in self.ranking if one.point.key == best.point.key), None)
-        policy = f"the policy {best.point.hot['policy']} is none of plain vLLM's"
+        policy = phrase("the policy {policy} is none of plain vLLM's", policy=best.point.hot["policy"])
         if stock is None or searched is None:
-            return f"{policy}; no setting that it can serve was played to its end within the limits"
-        return f"{policy}; the best that it can serve is {stock.name}, {-gain(stock, searched, aim):.1%} behind"
+            return phrase(
+                "{policy}; no setting that it can serve was played to its end within the limits", policy=policy
+            )
+        return phrase(
+            "{policy}; the best that it can serve is {name}, {gain:.1%} behind",
+            policy=policy,
+            name=stock.name,
+            gain=-gain(stock, searched, aim),
+        )
 
     @property
     def table(self) -> pd.DataFrame:
@@ -216,5 +241,10 @@ class Answer:
 
 def _unconfirmed(best: Candidate, second: Candidate | None) -> str:
     plays = len(best.complete)
-    luck = "" if second is None else f", and {second.name} may be as good"
-    return f"not confirmed yet: it rests on {plays} play{'s' if plays > 1 else ''}{luck}"
+    luck = "" if second is None else phrase(", and {name} may be as good", name=second.name)
+    return phrase_counted(
+        "not confirmed yet: it rests on {n} play{luck}",
+        "not confirmed yet: it rests on {n} plays{luck}",
+        plays,
+        luck=luck,
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from workbench.i18n import phrase
 from workbench.tune.goal import FAILED, Goal, Objective
 from workbench.tune.trial import Point, Result
 
@@ -55,8 +56,14 @@ class Interval:
     def words(self) -> str:
         """Such as "2.31 (95 % interval 2.2 to 2.42 of 3 plays)"; one play says so."""
         if self.plays < 2:
-            return f"{self.mean:.3g} (one play)"
-        return f"{self.mean:.3g} (95 % interval {self.low:.3g} to {self.high:.3g} of {self.plays} plays)"
+            return phrase("{mean:.3g} (one play)", mean=self.mean)
+        return phrase(
+            "{mean:.3g} (95 % interval {low:.3g} to {high:.3g} of {plays} plays)",
+            mean=self.mean,
+            low=self.low,
+            high=self.high,
+            plays=self.plays,
+        )
 
 
 @dataclass(frozen=True)

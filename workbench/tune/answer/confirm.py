@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from workbench.i18n import phrase, phrases
 from workbench.tune.answer.candidates import Candidate, Interval, candidates_of, ranked
 from workbench.tune.goal import Goal
 from workbench.tune.trial import Asked, Player, Point, Result, UntilStopped
@@ -76,26 +77,34 @@ class Confirmation:
         """In a sentence."""
         winner, lead = self.winner, self.lead
         if winner is None:
-            return "not confirmed: it was stopped" if not self.ended else self._none_stood()
-        said = f"{winner.name} met all limits in {len(winner.complete)} of {len(winner.complete)} fresh plays"
+            return phrase("not confirmed: it was stopped") if not self.ended else self._none_stood()
+        said = phrase(
+            "{name} met all limits in {complete} of {complete} fresh plays",
+            name=winner.name,
+            complete=len(winner.complete),
+        )
         if lead is not None:
             second = self.standing[1].name
-            sure = f"{lead.mean:+.1%}, 95 % interval {lead.low:+.1%} to {lead.high:+.1%}"
-            said += (
-                f", better than {second} ({sure})" if lead.low > 0 else f"; no difference to {second} shown ({sure})"
+            sure = phrase(
+                "{mean:+.1%}, 95 % interval {low:+.1%} to {high:+.1%}", mean=lead.mean, low=lead.low, high=lead.high
             )
-        out = ", ".join(f"{one.name} ({_missed(one)})" for one in self.fallen)
-        return said + (f"; out: {out}" if out else "")
+            said += (
+                phrase(", better than {second} ({sure})", second=second, sure=sure)
+                if lead.low > 0
+                else phrase("; no difference to {second} shown ({sure})", second=second, sure=sure)
+            )
+        out = phrases(", ", [phrase("{name} ({missed})", name=one.name, missed=_missed(one)) for one in self.fallen])
+        return said + (phrase("; out: {out}", out=out) if out else "")
 
     def _none_stood(self) -> str:
-        out = ", ".join(f"{one.name} ({_missed(one)})" for one in self.fallen)
+        out = phrases(", ", [phrase("{name} ({missed})", name=one.name, missed=_missed(one)) for one in self.fallen])
         if out:
-            return f"not confirmed: on fresh seeds every setting broke a limit: {out}"
+            return phrase("not confirmed: on fresh seeds every setting broke a limit: {out}", out=out)
         if self.results:  # what failed is no candidate
             errors = [one.error for one in self.results if one.error]
-            said = f"; the first said: {errors[0]}" if errors else ""
-            return f"not confirmed: none of {len(self.results)} fresh plays was measured{said}"
-        return "not confirmed: the search found no setting within the limits"
+            said = phrase("; the first said: {error}", error=errors[0]) if errors else ""
+            return phrase("not confirmed: none of {n} fresh plays was measured{said}", n=len(self.results), said=said)
+        return phrase("not confirmed: the search found no setting within the limits")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the words and the interval for those who only read it."""
@@ -205,5 +214,9 @@ def _due(pool: Sequence[Candidate], played: Sequence[Result], seeds: Sequence[in
 def _missed(one: Candidate) -> str:
     worst = one.worst
     if worst is None or worst[1] <= 0:
-        return "not played to its end"
-    return f"{worst[0]} {worst[1]:.0%} above" if worst[0] != "failed requests" else f"{worst[1]:.0%} of requests failed"
+        return phrase("not played to its end")
+    return (
+        phrase("{worst} {over:.0%} above", worst=worst[0], over=worst[1])
+        if worst[0] != "failed requests"
+        else phrase("{worst:.0%} of requests failed", worst=worst[1])
+    )

@@ -19,6 +19,7 @@ from workbench.engine.command import Device, installed_device, is_async, serve_c
 from workbench.engine.probe.compat import installed_vllm
 from workbench.engine.probe.wire import ENV_FOLDER, KnobChange
 from workbench.errors import StoreError
+from workbench.i18n import marked
 from workbench.models import ModelFiles
 from workbench.simulated_config import SimulatedConfig
 from workbench.tune.answer.candidates import OWN_POLICIES
@@ -201,7 +202,7 @@ def told(emitted: Emitted) -> Mapping[str, str]:
     texts = {
         "vllm serve": emitted.command,
         "vllm serve --config config.yaml": emitted.yaml,
-        "container": emitted.container,
-        "with our scheduler class": emitted.own_policy,
+        marked("container"): emitted.container,
+        marked("with our scheduler class"): emitted.own_policy,
     }
     return {name: text for name, text in texts.items() if text}

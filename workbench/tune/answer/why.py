@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from workbench.errors import StoreError, WorkbenchError
+from workbench.i18n import phrase, phrases
 from workbench.planning.rule import step_facts
 from workbench.store import open_run
 from workbench.tune.answer.candidates import Candidate, gain, measured
@@ -47,11 +48,23 @@ class Binding:
     @property
     def words(self) -> str:
         """One sentence."""
-        said = f"{self.constraint} is {_amount(self.constraint, self.measured)}"
+        said = phrase(
+            "{constraint} is {amount}", constraint=self.constraint, amount=_amount(self.constraint, self.measured)
+        )
         if self.limit is not None:
-            said += f" of {self.limit:g} allowed ({abs(self.excess):.0%} {'below' if self.excess <= 0 else 'above'})"
+            said += phrase(
+                " of {limit:g} allowed ({excess:.0%} {which})",
+                limit=self.limit,
+                excess=abs(self.excess),
+                which=phrase("below") if self.excess <= 0 else phrase("above"),
+            )
         if self.beyond is not None and self.gain is not None and self.misses is not None:
-            said += f"; it binds: {self.beyond} would be {self.gain:.1%} better and misses it by {self.misses:.0%}"
+            said += phrase(
+                "; it binds: {beyond} would be {gain:.1%} better and misses it by {misses:.0%}",
+                beyond=self.beyond,
+                gain=self.gain,
+                misses=self.misses,
+            )
         return said
 
     def as_dict(self) -> dict[str, Any]:
@@ -111,22 +124,51 @@ def nothing_fits(candidates: Sequence[Candidate], results: Sequence[Result], goa
         return None
     if not candidates:
         errors = [one.error for one in results if one.error]
-        said = f"none of {len(results)} trials was measured" + (f"; the first said: {errors[0]}" if errors else "")
+        said = phrase("none of {trials} trials was measured", trials=len(results))
+        if errors:
+            said += phrase("; the first said: {error}", error=errors[0])
         return Nothing("", 0.0, "", said)
     least = _least(candidates)
     binding = {name: one for name, one in least.items() if one[1] > 0}
-    many = f"none of {len(candidates)} settings is within the limits"
+    many = phrase("none of {all} settings is within the limits", all=len(candidates))
     if binding:
         name, (nearest, over) = max(binding.items(), key=lambda item: item[1][1])
-        others = [f"{other} ({one[1]:.0%} above)" for other, one in binding.items() if other != name]
-        where = "at the nearest," if nearest.complete else "when the search stopped"
-        said = f"{many}: {_missed(name, over, goal.limits)} {where} {nearest.name}"
-        return Nothing(name, over, nearest.name, said + (f"; nor {', '.join(others)}" if others else ""))
+        others = [
+            phrase("{other} ({one:.0%} above)", other=other, one=one[1])
+            for other, one in binding.items()
+            if other != name
+        ]
+        where = phrase("at the nearest,") if nearest.complete else phrase("when the search stopped")
+        said = phrase(
+            "{many}: {missed} {where} {name}",
+            many=many,
+            missed=_missed(name, over, goal.limits),
+            where=where,
+            name=nearest.name,
+        )
+        return Nothing(
+            name, over, nearest.name, said + (phrase("; nor {others}", others=phrases(", ", others)) if others else "")
+        )
     nearest = min(candidates, key=lambda one: one.worst[1] if one.worst is not None else 0.0)
     worst = nearest.worst or ("", 0.0)
-    each = ", ".join(f"{name} by {one.name}" for name, (one, _) in least.items() if name != FAILED)
-    said = f"{many}, though each limit is met by one of them ({each}): they clash; {nearest.name} comes nearest and "
-    return Nothing("", worst[1], nearest.name, said + f"misses {worst[0]} by {worst[1]:.0%}")
+    each = phrases(
+        ", ",
+        [
+            phrase("{name} by {setting}", name=name, setting=one.name)
+            for name, (one, _) in least.items()
+            if name != FAILED
+        ],
+    )
+    said = phrase(
+        "{many}, though each limit is met by one of them ({each}): they clash; {name} comes nearest "
+        "and misses {worst} by {over:.0%}",
+        many=many,
+        each=each,
+        name=nearest.name,
+        worst=worst[0],
+        over=worst[1],
+    )
+    return Nothing("", worst[1], nearest.name, said)
 
 
 def _least(candidates: Sequence[Candidate]) -> dict[str, tuple[Candidate, float]]:
@@ -142,9 +184,15 @@ def _least(candidates: Sequence[Candidate]) -> dict[str, tuple[Candidate, float]
 
 def _missed(name: str, over: float, limits: Mapping[str, float]) -> str:
     if name not in limits:
-        return f"{over:.0%} of the requests failed"
+        return phrase("{over:.0%} of the requests failed", over=over)
     amount = _amount(name, measured(name, over, limits))
-    return f"{name} binds, with {amount} where {limits[name]:g} is allowed ({over:.0%} above),"
+    return phrase(
+        "{name} binds, with {amount} where {limits:g} is allowed ({over:.0%} above),",
+        name=name,
+        amount=amount,
+        limits=limits[name],
+        over=over,
+    )
 
 
 def _amount(name: str, value: float) -> str:
@@ -174,11 +222,11 @@ def resource(facts: Mapping[str, float | None], max_running: int | None = None) 
     """The same from figures of the steps, see :func:`workbench.planning.rule.step_facts`."""
     f = {name: value or 0.0 for name, value in facts.items()}
     if f.get("preemptions") or (f.get("kv_max", 0.0) >= _FULL and f.get("waiting_mean", 0.0) > _OFTEN):
-        return "KV pool full"
+        return phrase("KV pool full")
     if max_running is not None and f.get("running_max", 0.0) >= max_running and f.get("at_cap", 0.0) >= _OFTEN:
-        return f"running cap of {max_running}"
+        return phrase("running cap of {max_running}", max_running=max_running)
     busy, prefill = f.get("busy", 0.0), f.get("prefill_time", 0.0)
     if busy < 1 / 2:
-        return f"waiting for requests: steps ran for {busy:.0%} of the time"
-    kind, share = ("prefill", prefill) if prefill >= 1 / 2 else ("decode", 1 - prefill)
-    return f"{kind}: {share:.0%} of the engine's time"
+        return phrase("waiting for requests: steps ran for {busy:.0%} of the time", busy=busy)
+    kind, share = (phrase("prefill"), prefill) if prefill >= 1 / 2 else (phrase("decode"), 1 - prefill)
+    return phrase("{kind}: {share:.0%} of the engine's time", kind=kind, share=share)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from workbench.i18n import phrase
 from workbench.tune.compare.bootstrap import Estimate, of_pairs
 from workbench.tune.compare.measures import COUNTED, MEASURES, PRIMARY, column, measure
 from workbench.tune.compare.spending import FIRST_LOOK, at_look
@@ -95,7 +96,7 @@ class Comparison:
     @property
     def title(self) -> str:
         """What is compared, and on which load."""
-        return f"{self.a.name} against {self.b.name}, {self.scenario}"
+        return phrase("{a} against {b}, {scenario}", a=self.a.name, b=self.b.name, scenario=self.scenario)
 
     @property
     def same(self) -> bool:

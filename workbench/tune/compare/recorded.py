@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.errors import InputError, RunNotFoundError
-from workbench.i18n import marked, translate
+from workbench.i18n import marked, phrase
 from workbench.metrics.gaps import Gaps
 from workbench.origin import origin_words
 from workbench.run import RecordedRun
@@ -58,8 +58,8 @@ class RecordedComparison:
     @property
     def title(self) -> str:
         """What is compared."""
-        a, b = (names[0] if len(names) == 1 else f"{len(names)} runs" for names in (self.a, self.b))
-        return translate("{a} against {b}, recorded", a=a, b=b)
+        a, b = (names[0] if len(names) == 1 else phrase("{n} runs", n=len(names)) for names in (self.a, self.b))
+        return phrase("{a} against {b}, recorded", a=a, b=b)
 
     @property
     def verdict(self) -> Verdict:
@@ -68,13 +68,13 @@ class RecordedComparison:
         if one is None:
             return Verdict(
                 "needs more rounds",
-                translate("nothing can be said: the runs do not have {measure}", measure=translate(what.words)),
+                phrase("nothing can be said: the runs do not have {measure}", measure=phrase(what.words)),
             )
-        said = translate("{level:g} % interval, {how}", level=100 * one.level, how=translate(self.how))
+        said = phrase("{level:g} % interval, {how}", level=100 * one.level, how=self.how)
         if not one.differs:
-            words = translate(
+            words = phrase(
                 "no difference shown: {measure} of A {low:+.1f} to {high:+.1f} % beside B's ({said})",
-                measure=translate(what.words),
+                measure=phrase(what.words),
                 low=100 * (one.low - 1),
                 high=100 * (one.high - 1),
                 said=said,
@@ -83,9 +83,7 @@ class RecordedComparison:
         a_better = (one.ratio > 1) == (what.direction == "maximize")
         shown = one if a_better else one.inverse
         letter = "A" if a_better else "B"
-        words = translate(
-            "{which}'s recording better by {size} ({said})", which=letter, size=size(shown, what), said=said
-        )
+        words = phrase("{which}'s recording better by {size} ({said})", which=letter, size=size(shown, what), said=said)
         return Verdict("A better" if a_better else "B better", words)
 
     @property
@@ -137,10 +135,10 @@ def compare_recorded(a: Path | str, b: Path | str, *, primary: str = PRIMARY) ->
     values = {name: (column(sides[0], name), column(sides[1], name)) for name in MEASURES}
     known = {name: pair for name, pair in values.items() if all(np.isfinite(one).any() for one in pair)}
     if all(len(group) >= _LEAST_RUNS for group in groups.values()):
-        how = translate("from {a} and {b} runs", a=len(groups["A"]), b=len(groups["B"]))
+        how = phrase("from {a} and {b} runs", a=len(groups["A"]), b=len(groups["B"]))
         found = {name: of_groups(*pair, alpha=_ALPHA, counted=name in COUNTED) for name, pair in known.items()}
     else:
-        how = marked("from blocks within the runs")
+        how = phrase("from blocks within the runs")
         found = {name: _within(name, *groups.values()) for name in known}
     estimates = {name: one for name, one in found.items() if one is not None}
     return RecordedComparison(
@@ -220,16 +218,34 @@ def _tokens_per_s(run: RecordedRun) -> Floats:
 
 def _differences(a: Sequence[RecordedRun], b: Sequence[RecordedRun]) -> list[str]:
     """What else differs between the two than a setting."""
-    said = []
+    said: list[str] = []
     if both := {run.folder.resolve() for run in a} & {run.folder.resolve() for run in b}:
-        said.append(f"A and B share {', '.join(sorted(one.name for one in both))}: a run is no different from itself")
+        said.append(
+            phrase(
+                "A and B share {runs}: a run is no different from itself",
+                runs=", ".join(sorted(one.name for one in both)),
+            )
+        )
     cut = [(run.folder.name, run.meta["status"]) for run in (*a, *b) if run.meta["status"] != "complete"]
-    said += [f"{name} did not come to its end ({status})" for name, status in cut]
-    for key, what in (("scenario", "scenarios"), ("seed", "seeds"), ("label", "kinds of engine")):
+    said += [
+        phrase("{name} did not come to its end ({status})", name=name, status=phrase(status)) for name, status in cut
+    ]
+    for key, what in (
+        ("scenario", phrase("scenarios")),
+        ("seed", phrase("seeds")),
+        ("label", phrase("kinds of engine")),
+    ):
         one, other = ({str(run.meta.get(key)) for run in group} for group in (a, b))
         if one != other:
-            said.append(f"the {what} differ: {', '.join(sorted(one))} and {', '.join(sorted(other))}")
+            said.append(
+                phrase(
+                    "the {what} differ: {a} and {b}",
+                    what=what,
+                    a=", ".join(sorted(one)),
+                    b=", ".join(sorted(other)),
+                )
+            )
     configs = [{str((run.meta.get("engine") or {}).get("config")) for run in group} for group in (a, b)]
     if configs[0] != configs[1]:
-        said.append("the engines were started with other fields")
+        said.append(phrase("the engines were started with other fields"))
     return said

@@ -8,7 +8,7 @@ from typing import Literal
 
 from scipy import stats
 
-from workbench.i18n import counted, translate
+from workbench.i18n import phrase, phrase_counted
 from workbench.tune.compare.bootstrap import Estimate
 from workbench.tune.compare.spending import FIRST_LOOK
 from workbench.tune.goal import Objective
@@ -18,6 +18,7 @@ Kind = Literal["A better", "B better", "no difference shown", "needs more rounds
 EQUIVALENCE = 0.05  # chance that a difference as large as was asked for is taken for none, at one look
 _POWER = 0.8  # with which the rounds that are still needed find such a difference
 _MOST = 10_000
+_WIDE = 0.5  # half of an interval as share of the difference, from which its ends are said: the lower one matters
 _FACTOR = 2.0  # from here on ratios are easier to read than per cent
 
 
@@ -59,29 +60,29 @@ def decide(
     """
     if estimate is None or estimate.pairs < first:
         more = max(1, first - (done if estimate is None else estimate.pairs))
-        words = translate("needs {rounds} before anything can be said", rounds=_rounds(more))
+        words = phrase("needs {rounds} before anything can be said", rounds=_rounds(more))
         return Verdict("needs more rounds", words, more)
-    said = translate("{pairs} rounds, {level:.4g} % interval", pairs=estimate.pairs, level=100 * estimate.level)
+    said = phrase("{pairs} rounds, {level:.4g} % interval", pairs=estimate.pairs, level=100 * estimate.level)
     if estimate.differs:
         a_better = (estimate.ratio > 1) == (primary.direction == "maximize")
         better, shown = ("A", estimate) if a_better else ("B", estimate.inverse)
-        words = translate("{which} better by {size} ({said})", which=better, size=size(shown, primary), said=said)
+        words = phrase("{which} better by {size} ({said})", which=better, size=size(shown, primary), said=said)
         return Verdict(f"{better} better", words)  # type: ignore[arg-type]
     reach = one_sided(estimate)
     if reach[1] < 1 + resolve and 1 / reach[0] < 1 + resolve:
         level = 100 * (1 - 2 * EQUIVALENCE)
-        words = translate(
+        words = phrase(
             "no difference shown: {span} ({said}); one of {resolve:g} % is ruled out",
             span=_span(primary, *reach),
-            said=translate("{pairs} rounds, {level:.4g} % interval", pairs=estimate.pairs, level=level),
+            said=phrase("{pairs} rounds, {level:.4g} % interval", pairs=estimate.pairs, level=level),
             resolve=100 * resolve,
         )
         return Verdict("no difference shown", words)
     more = max(1, needed(estimate.spread, resolve) - estimate.pairs)
-    words = translate(
+    words = phrase(
         "needs {more} more rounds to tell a difference of {resolve:g} %: so far {span} ({said}), and a round varies by "
         "{spread:.2g} %",
-        more=translate("many") if more >= _MOST - estimate.pairs else translate("about {n}", n=more),
+        more=phrase("many") if more >= _MOST - estimate.pairs else phrase("about {n}", n=more),
         resolve=100 * resolve,
         span=_span(primary, estimate.low, estimate.high),
         said=said,
@@ -120,38 +121,46 @@ def needed(spread: float, resolve: float, alpha: float = 0.05) -> int:
 def size(estimate: Estimate, measure: Objective) -> str:
     """How much better the first of a ratio is: "12 % ± 3 % (gap P99 lower)", or a factor where that is easier to read.
 
+    An interval that comes near to 1 is said by its ends, since it is wider above than below: "11 % (0.3 % to 23 %; …)".
+
     Args:
         estimate: the better one's figure over the other's.
         measure: of the figure.
     """
     lower = measure.direction == "minimize"
     ratio, low, high = estimate.ratio, estimate.low, estimate.high
-    which = translate("{measure} lower") if lower else translate("{measure} higher")
-    which = which.format(measure=translate(measure.words))
+    what = phrase(measure.words)
+    which = phrase("{measure} lower", measure=what) if lower else phrase("{measure} higher", measure=what)
     times, ends = (1 / ratio, (1 / high, 1 / low)) if lower else (ratio, (low, high))
     if times >= _FACTOR:
-        return translate(
+        return phrase(
             "a factor of {times:.3g} ({low:.3g} to {high:.3g}; {which})",
             times=times,
             low=ends[0],
             high=ends[1],
             which=which,
         )
-    return f"{100 * abs(ratio - 1):.1f} % ± {100 * (high - low) / 2:.1f} % ({which})"
+    better, ends = 100 * abs(ratio - 1), sorted(100 * abs(end - 1) for end in (low, high))
+    half = (ends[1] - ends[0]) / 2
+    if half > _WIDE * better:
+        return phrase(
+            "{size:.1f} % ({low:.1f} % to {high:.1f} %; {which})", size=better, low=ends[0], high=ends[1], which=which
+        )
+    return phrase("{size:.1f} % ± {half:.1f} % ({which})", size=better, half=half, which=which)
 
 
 def _span(measure: Objective, low: float, high: float) -> str:
-    return translate(
+    return phrase(
         "{measure} of A {low} to {high} beside B's",
-        measure=translate(measure.words),
+        measure=phrase(measure.words),
         low=_change(low),
         high=_change(high),
     )
 
 
 def _change(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f} %" if ratio < 1000 else translate("any amount")
+    return f"{100 * (ratio - 1):+.1f} %" if ratio < 1000 else phrase("any amount")
 
 
 def _rounds(n: int) -> str:
-    return counted("{n} more round", "{n} more rounds", n)
+    return phrase_counted("{n} more round", "{n} more rounds", n)

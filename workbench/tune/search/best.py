@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.i18n import phrase
 from workbench.tune.goal import Goal
 from workbench.tune.trial import Result
 
@@ -44,4 +45,6 @@ def at_the_top(best: Result | None, goal: Goal) -> str:
     served = best.figures.get("requests_per_s", 0.0)
     if not served or best.objectives[0] < (1 - _GAIN) * served:
         return ""
-    return f"{best.objectives[0] / served:.0%} of the requests are served in time, no setting can do more"
+    return phrase(
+        "{share:.0%} of the requests are served in time, no setting can do more", share=best.objectives[0] / served
+    )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.errors import InputError
+from workbench.i18n import marked, phrase
 from workbench.tune.goal import Goal
 from workbench.tune.search.best import at_the_top, is_progress
 from workbench.tune.search.prior import Prior
@@ -136,7 +137,7 @@ class Tuning:
         hot = most if not groups else max(most // 2, 1)
         for name, fields, upto in self._phases(groups, hot, most):
             why = self._search(fields, upto, suggestions=self._carried(fields))
-            self.why = why if not groups else f"{name}: {why}"
+            self.why = phrase("{name}: {why}", name=name, why=why) if groups else why
             if self.stopping or self._spent():
                 break
         self.tell(self._progress("over", None, None, self.why))
@@ -173,7 +174,7 @@ class Tuning:
                         self.tell(self._progress("begins", asked, None))
                         workers.submit(asked, beat=self._beat)
                 if not flying or self.stopping:
-                    return why or "stopped"
+                    return why or marked("stopped")
                 for result in workers.results(_LOOK_S):
                     asked, foretold = flying.pop(result.number)
                     before = self.study.best
@@ -184,14 +185,20 @@ class Tuning:
                     why = "stopped"
         finally:
             for asked, _ in flying.values():
-                why = "the search was interrupted"
+                why = marked("the search was interrupted")
                 self.study.tell(Result(asked.number, asked.point, asked.seed, "interrupted", error=why))
 
     def _next(
         self, fields: Mapping[str, Any], upto: int, suggestions: list[Point], idle: int
     ) -> tuple[Asked | None, bool, str]:
         """The next trial, whether it was suggested by something else than the sampler, and why there is none."""
-        why = "stopped" if self.stopping else f"{upto} trials were played" if self._done >= upto else self._spent()
+        why = (
+            "stopped"
+            if self.stopping
+            else phrase("{n} trials were played", n=upto)
+            if self._done >= upto
+            else self._spent()
+        )
         why = why or (at_the_top(self.study.best, self.goal) if self.open_loop else "")
         if why:
             return None, False, why
@@ -199,7 +206,7 @@ class Tuning:
         if point is None and self.prior is not None and not fields:
             point = self.prior.suggest(self.study.results, self.study.best, self.study.taken)
         if point is None and idle >= self._patience:
-            return None, False, f"no progress in {idle} trials"
+            return None, False, phrase("no progress in {idle} trials", idle=idle)
         asked = self.study.ask(fields, point)
         return asked, point is not None, "" if asked is not None else "every setting was played"
 
@@ -222,13 +229,17 @@ class Tuning:
         """What of the allowance is spent, in words; empty where there is some left."""
         allowed = self.allowance
         if self._done >= allowed.trials:
-            return f"{self._done} trials were played"
+            return phrase("{n} trials were played", n=self._done)
         if allowed.engine_s is not None:
             complete = sorted(one.engine_s for one in self.study.results if one.state == "complete")
             usual = complete[len(complete) // 2] if complete else 0.0
             if self.study.engine_s + usual > allowed.engine_s:
-                return f"{self.study.engine_s:.0f} of {allowed.engine_s:g} engine-seconds are spent"
-        return f"{allowed.minutes:g} minutes are over" if self.out_of_time else ""
+                return phrase(
+                    "{spent:.0f} of {allowed:g} engine-seconds are spent",
+                    spent=self.study.engine_s,
+                    allowed=allowed.engine_s,
+                )
+        return phrase("{minutes:g} minutes are over", minutes=allowed.minutes) if self.out_of_time else ""
 
     @property
     def _done(self) -> int:

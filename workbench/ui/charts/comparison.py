@@ -10,17 +10,18 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from workbench.i18n import marked
+from workbench.i18n import marked, translate
 from workbench.tune.compare.comparison import Comparison
 from workbench.tune.compare.measures import MEASURES
+from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.theme import Look, config, message_chart
 
 if TYPE_CHECKING:
     from workbench.tune.compare.recorded import RecordedComparison
 
 NAME = marked("A against B")
-_AXIS = "B better  ←  times as good (log)  →  A better"
-_EACH = "primary measure, each round · circle: A first, square: B first"
+_AXIS = marked("B better  ←  times as good (log)  →  A better")
+_EACH = marked("primary measure, each round · circle: A first, square: B first")
 _ROW = 26  # px of a measure
 _LABELS = 170  # px for their names
 _FINEST = 1.02  # least span of the axis to either side
@@ -40,9 +41,14 @@ def comparison_chart(found: Comparison | RecordedComparison, look: Look | None =
     """
     look = look or Look(width=560)
     rows = advantages(found)
-    said = f"{found.origin} · {found.verdict.words}"
+    words = translate(found.verdict.words)
     if rows.empty:
-        return message_chart(look, name=NAME, subtitle=found.origin, message=f"Nothing to draw: {found.verdict.words}.")
+        return message_chart(
+            look,
+            name=NAME,
+            subtitle=in_pieces(found.origin),
+            message=translate("Nothing to draw: {words}.", words=words),
+        )
     resolve = found.resolve if isinstance(found, Comparison) else 0.0
     each = rounds_of(found) if isinstance(found, Comparison) else pd.DataFrame()
     top = _reach(rows, each)
@@ -53,10 +59,14 @@ def comparison_chart(found: Comparison | RecordedComparison, look: Look | None =
         *plots,
         spacing=14,
         title=alt.TitleParams(
-            text=look.title or f"{NAME}: {found.title}",
-            subtitle=[found.origin, *_wrapped(found.verdict.words)],
+            text=look.title or f"{translate(NAME)}: {translate(found.title)}",
+            subtitle=[in_pieces(found.origin), *_wrapped(words)],
         ),
-        description=f"Ratios of {len(rows)} measures of two settings with their intervals ({said}).",
+        description=translate(
+            "Ratios of {count} measures of two settings with their intervals ({said}).",
+            count=len(rows),
+            said=f"{in_pieces(found.origin)} · {words}",
+        ),
     )
     return chart if look.bare else chart.configure(**config(look.palette))
 
@@ -71,7 +81,7 @@ def advantages(found: Comparison | RecordedComparison) -> pd.DataFrame:
     down = np.array([MEASURES[name].direction == "minimize" for name in table["measure"]], dtype=bool)
     return pd.DataFrame(
         {
-            "measure": [MEASURES[name].words for name in table["measure"]],
+            "measure": [translate(MEASURES[name].words) for name in table["measure"]],
             "times": np.where(down, 1 / table["ratio"], table["ratio"]),
             "low": np.where(down, 1 / table["high"], table["low"]),
             "high": np.where(down, 1 / table["low"], table["high"]),
@@ -109,7 +119,11 @@ def _x(top: float, title: str | None, field: str = "times") -> alt.X:
     ticks = [step for step in _STEPS if step <= top][-3:]
     values = sorted({1.0, *ticks, *(1 / step for step in ticks)})
     scale = alt.Scale(type="log", domain=[1 / top, top], nice=False, clamp=True)
-    return alt.X(f"{field}:Q", scale=scale, axis=alt.Axis(title=title, values=values, format=".3~g", grid=True))
+    return alt.X(
+        f"{field}:Q",
+        scale=scale,
+        axis=alt.Axis(title=title and translate(title), values=values, format=".3~g", grid=True),
+    )
 
 
 def _measures(rows: pd.DataFrame, top: float, resolve: float, look: Look) -> alt.LayerChart:
@@ -148,7 +162,9 @@ def _measures(rows: pd.DataFrame, top: float, resolve: float, look: Look) -> alt
 def _rounds(each: pd.DataFrame, top: float, resolve: float, look: Look) -> alt.LayerChart:
     y = alt.Y(
         "round:O",
-        axis=alt.Axis(title=None, minExtent=_LABELS, labelOverlap=True, labelExpr="'round ' + datum.label"),
+        axis=alt.Axis(
+            title=None, minExtent=_LABELS, labelOverlap=True, labelExpr=f"'{translate('round')} ' + datum.label"
+        ),
     )
     marks = (
         alt.Chart(each)

@@ -130,7 +130,7 @@ def _stalls(marked: pd.DataFrame) -> pd.DataFrame:
             "gap": marked["gap_ms"].clip(lower=SHORTEST).round(2),
             "stream": marked["request"].astype(str),
             "cause": marked["cause"],
-            "detail": marked["detail"],
+            "detail": [translate(detail or "") for detail in marked["detail"]],
             "step": marked["step"].to_numpy(dtype=float, na_value=np.nan),
         }
     )

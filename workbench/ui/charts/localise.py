@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
+
 from workbench.i18n import spoken, translate
 
 _LEGENDS = ("color", "shape", "fill", "stroke", "strokeDash", "opacity", "size")
@@ -23,6 +25,11 @@ def localise(spec: dict[str, Any]) -> dict[str, Any]:
             for channel in _LEGENDS:
                 _legend(encoding.get(channel))
     return spec
+
+
+def headed(table: pd.DataFrame) -> pd.DataFrame:
+    """A table as people read it: the same with its headings translated."""
+    return table.rename(columns=lambda name: translate(str(name)))
 
 
 def _encodings(part: Any) -> Iterator[dict[str, Any]]:

@@ -7,33 +7,35 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.planning.plan import Plan
 from workbench.planning.rows import Row
 from workbench.ui.charts.grid import STRONG, cell_axis, cell_border, cell_edges, cell_frame, cell_words
+from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.theme import Look, finish, message_chart
 
-CONTOUR, POLICIES = "Capacity by budget and chunk cap", "Capacity by policy"
+CONTOUR, POLICIES = marked("Capacity by budget and chunk cap"), marked("Capacity by policy")
 _FAINT = 0.06  # opacity of the least
 _TABLE = {
-    "budget": "budget",
-    "chunk": "chunk",
-    "policy": "policy",
-    "capacity_per_s": "requests/s",
-    "capacity_low_per_s": "band from",
-    "capacity_high_per_s": "to",
-    "band_of": "band of",
-    "limit": "limited by",
-    "output_tokens_per_s": "output tokens/s",
-    "mfu": "MFU",
-    "kv_max": "KV max",
-    "largest_prompt_in_step": "prompt tokens/step",
-    "largest_step_tokens": "step that fits",
-    "cost_per_million_output_tokens": "cost per M output tokens",
-    "cost_low": "cost from",
-    "cost_high": "cost to",
-    "replicas": "replicas",
-    "replicas_worst": "replicas at most",
-    "label": "label",
+    "budget": marked("budget"),
+    "chunk": marked("chunk"),
+    "policy": marked("policy"),
+    "capacity_per_s": marked("requests/s"),
+    "capacity_low_per_s": marked("band from"),
+    "capacity_high_per_s": marked("to"),
+    "band_of": marked("band of"),
+    "limit": marked("limited by"),
+    "output_tokens_per_s": marked("output tokens/s"),
+    "mfu": marked("MFU"),
+    "kv_max": marked("KV max"),
+    "largest_prompt_in_step": marked("prompt tokens/step"),
+    "largest_step_tokens": marked("step that fits"),
+    "cost_per_million_output_tokens": marked("cost per M output tokens"),
+    "cost_low": marked("cost from"),
+    "cost_high": marked("cost to"),
+    "replicas": marked("replicas"),
+    "replicas_worst": marked("replicas at most"),
+    "label": marked("label"),
 }
 
 
@@ -65,17 +67,17 @@ def plan_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerCha
     cells = [_cell(row, plan, budgets.index(row.budget), chunks.index(row.chunk)) for row in plan.cells]
     subtitle = _subtitle(plan)
     if not cells:
-        return message_chart(look, name=CONTOUR, subtitle=subtitle[0], message="Nothing was played yet.")
+        return message_chart(look, name=CONTOUR, subtitle=subtitle[0], message=translate("Nothing was played yet."))
     frame, colours = pd.DataFrame(cells), look.palette
     across, up = [f"{one:,}" for one in budgets], [f"{one:,}" if one else "off" for one in chunks]
-    x, middle_x = (cell_axis(alt.X, name, "token budget of a step", across) for name in ("x", "mx"))
-    y, middle_y = (cell_axis(alt.Y, name, "chunk cap, tokens", up) for name in ("y", "my"))
+    x, middle_x = (cell_axis(alt.X, name, translate("token budget of a step"), across) for name in ("x", "mx"))
+    y, middle_y = (cell_axis(alt.Y, name, translate("chunk cap, tokens"), up) for name in ("y", "my"))
     opacity = alt.Opacity(
         "rate:Q",
         scale=alt.Scale(domain=[0, float(frame["rate"].max()) or 1.0], range=[_FAINT, STRONG]),
         legend=None,
     )
-    tips = [alt.Tooltip(f"{name}:N") for name in ("setting", "requests/s", "band", "limited by")]
+    tips = [alt.Tooltip(f"{name}:N") for name in (marked("setting"), "requests/s", marked("band"), "limited by")]
     base = alt.Chart(frame)
     layers: list[alt.Chart] = [
         base.mark_rect(color=colours.decode, stroke=colours.ground, strokeWidth=2, strokeOpacity=1, aria=False).encode(
@@ -96,7 +98,9 @@ def plan_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerCha
         look,
         name=CONTOUR,
         subtitle=subtitle,
-        description=f"Heat map: requests/s that meet the SLO at {len(cells)} settings of budget and chunk cap. "
+        description=translate(
+            "Heat map: requests/s that meet the SLO at {count} settings of budget and chunk cap. ", count=len(cells)
+        )
         + " ".join(f"{cell['setting']}: {cell['requests/s']} ({cell['band']})." for cell in cells),
     )
 
@@ -111,7 +115,9 @@ def capacity_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.Laye
     rows = plan.policies or [row for row in plan.cells if row.same_as is None and row.capacity is not None]
     look = look or Look(height=34 * max(len(rows), 2))
     if not rows:
-        return message_chart(look, name=POLICIES, subtitle=_subtitle(plan)[0], message="Nothing was played yet.")
+        return message_chart(
+            look, name=POLICIES, subtitle=_subtitle(plan)[0], message=translate("Nothing was played yet.")
+        )
     frame = pd.DataFrame([_bar(row, plan) for row in rows])
     colours = look.palette
     order = frame["name"].tolist()
@@ -119,7 +125,7 @@ def capacity_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.Laye
     frame["right"] = frame["low"] > top / 2  # its words would not fit to the right of it
     y = alt.Y("name:N", sort=order, axis=alt.Axis(title=None, labelLimit=260, labelColor=colours.ink))
     scale = alt.Scale(domain=[0, top], nice=False)
-    title = "requests/s that meet the SLO"
+    title = translate("requests/s that meet the SLO")
     x = alt.X("rate:Q", scale=scale, axis=alt.Axis(title=title, grid=True))
     base = alt.Chart(frame)
     layers = [
@@ -128,7 +134,7 @@ def capacity_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.Laye
         ),
         base.mark_point(
             color=colours.decode, filled=True, shape="diamond", size=90, opacity=1, clip=True, aria=False
-        ).encode(x=x, y=y, tooltip=[alt.Tooltip(f"{name}:N") for name in ("name", "figure", "band", "limit")]),
+        ).encode(x=x, y=y, tooltip=[alt.Tooltip(f"{name}:N") for name in ("name", "figure", "band", marked("limit"))]),
         *(
             alt.Chart(some)
             .mark_text(color=colours.ink, align=align, dy=-11, fontSize=11, aria=False)
@@ -144,50 +150,71 @@ def capacity_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.Laye
             .mark_rule(color=colours.alert, strokeDash=[6, 4], strokeWidth=1.5, aria=False)
             .encode(x=alt.X("need:Q", scale=scale)),
         )
-    name = POLICIES if plan.policies else "Capacity by setting"
-    said = "line: from the slowest to the fastest steps that any model says"
+    name = POLICIES if plan.policies else marked("Capacity by setting")
+    said = translate("line: from the slowest to the fastest steps that any model says")
     if plan.asked.need is not None:
-        said += f" · dashed: {plan.asked.need:g} requests/s needed"
+        said += translate(" · dashed: {need:g} requests/s needed", need=plan.asked.need)
     return finish(
         alt.layer(*layers),
         look,
         name=name,
         subtitle=[*_subtitle(plan)[:1], said],
-        description=f"{name}: " + " ".join(f"{one['name']}: {one['figure']}." for one in frame.to_dict("records")),
+        description=f"{translate(name)}: "
+        + " ".join(f"{one['name']}: {one['figure']}." for one in frame.to_dict("records")),
     )
 
 
 def _subtitle(plan: Plan) -> list[str]:
     slo, need = plan.asked.slo, plan.asked.need
     lines = [
-        f"{plan.label} · {plan.load.name} on {plan.hardware} · SLO: TTFT {slo.ttft_ms:g} ms, gap {slo.gap_ms:g} ms",
-        f"band below each figure; ~ is the best one's, taken over · dashed: edge of {_wanted(need)} · framed: the best",
+        translate(
+            "{label} · {load} on {hardware} · SLO: TTFT {ttft_ms:g} ms, gap {gap_ms:g} ms",
+            label=in_pieces(plan.label),
+            load=plan.load.name,
+            hardware=plan.hardware,
+            ttft_ms=slo.ttft_ms,
+            gap_ms=slo.gap_ms,
+        ),
+        translate(
+            "band below each figure; ~ is the best one's, taken over · dashed: edge of {what} · framed: the best",
+            what=_wanted(need),
+        ),
     ]
     if plan.stopped:
-        lines.append("stopped before its end")
+        lines.append(translate("stopped before its end"))
     return lines
 
 
+def _setting(row: Row) -> str:
+    return translate(
+        "budget {budget:,}, chunk {chunk}", budget=row.budget, chunk=f"{row.chunk:,}" if row.chunk else translate("off")
+    )
+
+
+def _span(band: tuple[float, float]) -> str:
+    return translate("{low:.3g} to {high:.3g}", low=band[0], high=band[1])
+
+
 def _wanted(need: float | None) -> str:
-    return "what meets the SLO at all" if need is None else f"{need:g} requests/s"
+    return translate("what meets the SLO at all") if need is None else translate("{need:g} requests/s", need=need)
 
 
 def _cell(row: Row, plan: Plan, x: int, y: int) -> dict[str, Any]:
     band = row.rates()
     mark = "~" if row.band is not None and row.band.of == "best" else ""
     figure = "n/a" if row.capacity is None else f"{row.rate:.3g}/s"
-    same = f" = {f'{row.same_as[1]:,}' if row.same_as[1] else 'off'}" if row.same_as is not None else ""
+    same = f" = {f'{row.same_as[1]:,}' if row.same_as[1] else translate('off')}" if row.same_as is not None else ""
     return {
         "x": x, "x2": x + 1, "y": y, "y2": y + 1, "mx": x + 0.5, "my": y + 0.5,
         "budget": row.budget,
         "chunk": row.chunk,
         "rate": row.rate,
         "feasible": row.rate >= (plan.asked.need or 1e-12),
-        "setting": f"budget {row.budget:,}, chunk {f'{row.chunk:,}' if row.chunk else 'off'}",
+        "setting": _setting(row),
         "requests/s": figure,
         "figure": figure + same,
-        "band": (f"{mark}{band[0]:.3g} to {band[1]:.3g}" if band else "no band yet") if row.rate else "",
-        "limited by": "does not fit" if row.capacity is None else row.limit,
+        "band": (mark + _span(band) if band else translate("no band yet")) if row.rate else "",
+        "limited by": translate("does not fit") if row.capacity is None else translate(row.limit),
     }  # fmt: skip
 
 
@@ -195,17 +222,17 @@ def _bar(row: Row, plan: Plan) -> dict[str, Any]:
     band = row.rates() or (row.rate, row.rate)
     name = row.policy
     if not plan.policies:
-        name = f"budget {row.budget:,}, chunk {f'{row.chunk:,}' if row.chunk else 'off'}"
+        name = _setting(row)
     elif row.policy == "monolithic":
-        name = f"{row.policy}, budget {row.budget:,}"
-    sure = f" ({band[0]:.3g} to {band[1]:.3g})" if band[1] > band[0] else ""
-    words = f"{row.rate:.3g}/s" + (" (no band yet)" if row.band is None and row.rate else sure)
+        name = translate("{policy}, budget {budget:,}", policy=row.policy, budget=row.budget)
+    sure = translate(" ({span})", span=_span(band)) if band[1] > band[0] else ""
+    words = f"{row.rate:.3g}/s" + (translate(" (no band yet)") if row.band is None and row.rate else sure)
     return {
         "name": name,
         "rate": row.rate,
         "low": band[0],
         "high": band[1],
-        "figure": f"{words} · {row.limit}",
-        "band": f"{band[0]:.3g} to {band[1]:.3g}",
-        "limit": row.limit,
+        "figure": f"{words} · {translate(row.limit)}",
+        "band": _span(band),
+        "limit": translate(row.limit),
     }

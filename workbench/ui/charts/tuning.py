@@ -9,16 +9,18 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.candidates import Candidate
 from workbench.tune.goal import FAILED
 from workbench.tune.space import Space
 from workbench.tune.trial import Result
 from workbench.ui.charts.grid import STRONG, cell_axis, cell_border, cell_frame, cell_words, sampled_edges
+from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.theme import Look, finish, message_chart
 
-CONTOUR = "What each budget and chunk cap reached"
-WITHIN, OUTSIDE, STOPPED = "within the limits", "breaks a limit", "stopped, others are better"
+CONTOUR = marked("What each budget and chunk cap reached")
+WITHIN, OUTSIDE, STOPPED = marked("within the limits"), marked("breaks a limit"), marked("stopped, others are better")
 KINDS = {WITHIN: "circle", OUTSIDE: "cross", STOPPED: "triangle-down"}  # shapes: colour never says it alone
 _FAINT = 0.08  # opacity of the least
 _OUT = 0.1  # opacity of what is not within the limits
@@ -50,21 +52,24 @@ def slo_chart(answer: Answer, space: Space | None = None, look: Look | None = No
     budgets, chunks = _values(cells, space)
     look = look or Look(height=_ROW_PX * max(len(chunks), 2))
     if not cells:
-        return message_chart(look, name=CONTOUR, subtitle=_subtitle(answer, 0)[0], message="Nothing was played yet.")
+        return message_chart(
+            look, name=CONTOUR, subtitle=_subtitle(answer, 0)[0], message=translate("Nothing was played yet.")
+        )
     places = {key: (budgets.index(key[0]), chunks.index(key[1])) for key in cells}
     aim, best = answer.goal.aims[0], answer.best
     shown = {key: _shown(some, answer) for key, some in cells.items()}
     rows = [_cell(one, answer, *places[key]) for key, one in shown.items()]
     frame, colours = pd.DataFrame(rows), look.palette
-    title = {"x": "token budget of a step", "y": "chunk cap, tokens"}
+    title = {"x": translate("token budget of a step"), "y": translate("chunk cap, tokens")}
     x, middle_x = (
-        cell_axis(alt.X, name, title["x"], [f"{one:,}" if one else "as started" for one in budgets])
+        cell_axis(alt.X, name, title["x"], [f"{one:,}" if one else translate("as started") for one in budgets])
         for name in ("x", "mx")
     )
     y, middle_y = (
-        cell_axis(alt.Y, name, title["y"], [f"{one:,}" if one else "off" for one in chunks]) for name in ("y", "my")
+        cell_axis(alt.Y, name, title["y"], [f"{one:,}" if one else translate("off") for one in chunks])
+        for name in ("y", "my")
     )
-    tips = [alt.Tooltip(f"{name}:N") for name in ("setting", "reached", "limits", "plays")]
+    tips = [alt.Tooltip(f"{name}:N") for name in ("setting", marked("reached"), marked("limits"), marked("plays"))]
     layers: list[alt.Chart] = []
     for kind, colour in ((WITHIN, colours.decode), (OUTSIDE, colours.alert), (STOPPED, colours.muted)):
         some = frame[frame["kind"] == kind]
@@ -93,7 +98,11 @@ def slo_chart(answer: Answer, space: Space | None = None, look: Look | None = No
         look,
         name=CONTOUR,
         subtitle=_subtitle(answer, elsewhere),
-        description=f"Heat map: {aim.words} at {len(cells)} sampled settings of budget and chunk cap. "
+        description=translate(
+            "Heat map: {what} at {count} sampled settings of budget and chunk cap. ",
+            what=translate(aim.words),
+            count=len(cells),
+        )
         + " ".join(f"{row['setting']}: {row['reached']}, {row['limits']}." for row in rows),
     )
 
@@ -133,7 +142,7 @@ def _shown(some: Sequence[Candidate], answer: Answer) -> Candidate:
 def _cell(one: Candidate, answer: Answer, x: int, y: int) -> dict[str, Any]:
     aim, worst = answer.goal.aims[0], one.worst
     reached = one.objectives[0] if one.objectives else None
-    figure = f"{reached:.3g}" if reached is not None else "stopped"
+    figure = f"{reached:.3g}" if reached is not None else translate("stopped")
     return {
         "x": x, "x2": x + 1, "y": y, "y2": y + 1, "mx": x + 0.5, "my": y + 0.5,
         "kind": WITHIN if one.feasible else OUTSIDE if one.broken else STOPPED,
@@ -141,10 +150,12 @@ def _cell(one: Candidate, answer: Answer, x: int, y: int) -> dict[str, Any]:
         "setting": one.name,
         "figure": figure,
         "nearest": near_words(*worst) if worst is not None else "",
-        "reached": f"{aim.words} {figure} {aim.unit}" if reached is not None else "stopped before its end",
+        "reached": f"{translate(aim.words)} {figure} {aim.unit}"
+        if reached is not None
+        else translate("stopped before its end"),
         "limits": "; ".join(f"{name} {over:+.0%}" for name, over in one.excess.items() if name != FAILED or over > 0)
-        or "no limit",
-        "plays": f"{len(one.plays)}, {one.met} within the limits",
+        or translate("no limit"),
+        "plays": translate("{plays}, {met} within the limits", plays=len(one.plays), met=one.met),
     }  # fmt: skip
 
 
@@ -161,8 +172,8 @@ def _shade(reached: float | None, answer: Answer) -> float:
 def near_words(name: str, over: float) -> str:
     """A limit and how far it is, short: "gap -6%", "TTFT +22%"."""
     if name == FAILED:
-        return f"{over:.0%} failed" if over > 0 else ""
-    return f"{'TTFT' if name.startswith('ttft') else 'gap'} {over:+.0%}"
+        return translate("{over:.0%} failed", over=over) if over > 0 else ""
+    return f"{'TTFT' if name.startswith('ttft') else translate('gap')} {over:+.0%}"
 
 
 def _marks(
@@ -188,7 +199,7 @@ def _marks(
         .mark_point(filled=True, size=26, opacity=1, aria=False)
         .encode(
             x=x, y=y, shape=kind_shape(look), color=kind_colour(look, *[look.palette.ink] * len(KINDS)),
-            tooltip=[alt.Tooltip(f"{name}:N") for name in ("trial", "setting", "kind")],
+            tooltip=[alt.Tooltip(f"{name}:N") for name in (marked("trial"), "setting", marked("kind"))],
         )
     )  # fmt: skip
 
@@ -214,10 +225,20 @@ def kind_colour(look: Look, *colours: str) -> alt.Color:
 def _subtitle(answer: Answer, elsewhere: int) -> list[str]:
     aim = answer.goal.aims[0]
     lines = [
-        f"{answer.label or 'not played'} · {aim.words}, {aim.unit} · {len(answer.results)} trials",
-        answer.goal.words,
-        "below each figure the nearest limit · dashed: the edge, half-way between sampled cells · framed: the pick",
+        translate(
+            "{label} · {what}, {unit} · {trials} trials",
+            label=in_pieces(answer.label or "not played"),
+            what=translate(aim.words),
+            unit=aim.unit,
+            trials=len(answer.results),
+        ),
+        translate(answer.goal.words),
+        translate(
+            "below each figure the nearest limit · dashed: the edge, half-way between sampled cells · framed: the pick"
+        ),
     ]
     if elsewhere:
-        lines.append(f"{elsewhere} settings of policies without budget and chunk cap are not in the grid")
+        lines.append(
+            translate("{count} settings of policies without budget and chunk cap are not in the grid", count=elsewhere)
+        )
     return lines

@@ -7,15 +7,16 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from workbench.i18n import translate
+from workbench.i18n import marked, translate
 from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.candidates import front_figures
+from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.scales import y_axis
 from workbench.ui.charts.theme import Look, finish, message_chart
 from workbench.ui.charts.tuning import OUTSIDE, WITHIN
 
-FRONT, IMPORTANCE = "TTFT against gap against throughput", "What makes a setting one of the best"
-PICK, SECOND = "pick", "runner-up"
+FRONT, IMPORTANCE = marked("TTFT against gap against throughput"), marked("What makes a setting one of the best")
+PICK, SECOND = marked("pick"), marked("runner-up")
 _SIZES = (20, 420)  # px² of no throughput and of the most
 _BAR_PX = 30
 
@@ -35,18 +36,25 @@ def front_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
     rows = _rows(answer, (ttft, gap, rate))
     front = len(answer.front)
     subtitle = [
-        f"{answer.label or 'not played'} · {len(rows)} settings, {front} of them on the front",
-        "filled: on the front · size: prompt and output tokens/s · hover for names",
+        translate(
+            "{label} · {settings} settings, {front} of them on the front",
+            label=in_pieces(answer.label or "not played"),
+            settings=len(rows),
+            front=front,
+        ),
+        translate("filled: on the front · size: prompt and output tokens/s · hover for names"),
     ]
     if not rows:
-        return message_chart(look, name=FRONT, subtitle=subtitle[0], message="Nothing was played to its end yet.")
+        return message_chart(
+            look, name=FRONT, subtitle=subtitle[0], message=translate("Nothing was played to its end yet.")
+        )
     frame, colours = pd.DataFrame(rows), look.palette
     limit = answer.goal.limits.get(gap)
     gaps = [*frame["gap"], *([limit] if limit is not None else [])]
     x = alt.X(
         "gap:Q",
         scale=alt.Scale(type="log", domain=[0.8 * min(gaps), 1.25 * max(gaps)], nice=False),
-        axis=alt.Axis(title=f"{_title(gap)}, ms (log)", grid=True, format=",~f", tickCount=6),
+        axis=alt.Axis(title=translate("{what}, ms (log)", what=_title(gap)), grid=True, format=",~f", tickCount=6),
     )
     y = alt.Y(
         "ttft:Q",
@@ -64,7 +72,7 @@ def front_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
     )  # fmt: skip
     most = float(frame["rate"].max())
     size = alt.Size("rate:Q", scale=alt.Scale(domain=[0, most or 1.0], range=list(_SIZES)), legend=None)
-    tips = [alt.Tooltip(f"{name}:N") for name in ("setting", "figures", "kind", "on the front")]
+    tips = [alt.Tooltip(f"{name}:N") for name in ("setting", marked("figures"), "kind", marked("on the front"))]
     layers: list[alt.Chart] = []
     if limit is not None:
         layers.append(
@@ -86,7 +94,8 @@ def front_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
         look,
         name=FRONT,
         subtitle=subtitle,
-        description="The front: " + " ".join(f"{row['setting']}: {row['figures']}." for row in rows if row["front"]),
+        description=translate("The front: ")
+        + " ".join(f"{row['setting']}: {row['figures']}." for row in rows if row["front"]),
     )
 
 
@@ -99,9 +108,13 @@ def importance_chart(answer: Answer, look: Look | None = None) -> alt.Chart | al
     """
     shares = answer.importance
     look = look or Look(height=_BAR_PX * max(len(shares), 2))
-    subtitle = f"{answer.label or 'not played'} · PED-ANOVA over {len(answer.candidates)} settings"
+    subtitle = translate(
+        "{label} · PED-ANOVA over {settings} settings",
+        label=in_pieces(answer.label or "not played"),
+        settings=len(answer.candidates),
+    )
     if not shares:
-        few = "Too few settings were measured to tell, or nothing was varied."
+        few = translate("Too few settings were measured to tell, or nothing was varied.")
         return message_chart(look, name=IMPORTANCE, subtitle=subtitle, message=few)
     frame = pd.DataFrame({"parameter": list(shares), "share": list(shares.values())})
     frame["figure"] = [f"{share:.0%}" for share in frame["share"]]
@@ -121,7 +134,9 @@ def importance_chart(answer: Answer, look: Look | None = None) -> alt.Chart | al
         look,
         name=IMPORTANCE,
         subtitle=subtitle,
-        description="Importance: " + ", ".join(f"{name} {share:.0%}" for name, share in shares.items()) + ".",
+        description=translate("Importance: ")
+        + ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+        + ".",
     )
 
 
@@ -142,8 +157,10 @@ def _rows(answer: Answer, names: tuple[str, str, str]) -> list[dict[str, Any]]:
                 "rate": rate,
                 "kind": WITHIN if one.feasible else OUTSIDE,
                 "front": one.point.key in front,
-                "on the front": "yes" if one.point.key in front else "no",
-                "figures": f"TTFT {ttft:.3g} s, gap {gap:.4g} ms, {rate:.4g} tokens/s",
+                "on the front": translate("yes") if one.point.key in front else translate("no"),
+                "figures": translate(
+                    "TTFT {ttft:.3g} s, gap {gap:.4g} ms, {rate:.4g} tokens/s", ttft=ttft, gap=gap, rate=rate
+                ),
                 "name": pick.get(one.point.key, ""),
             }
         )
@@ -163,8 +180,8 @@ def _names(frame: pd.DataFrame, x: alt.X, y: alt.Y, colour: str) -> list[alt.Cha
 
 def _title(figure: str) -> str:
     return {
-        "ttft_p99_s": "TTFT P99",
-        "long_ttft_s": "TTFT of long prompts",
-        "gap_p99_ms": "gap P99",
-        "gap_max_ms": "longest gap",
+        "ttft_p99_s": translate("TTFT P99"),
+        "long_ttft_s": translate("TTFT of long prompts"),
+        "gap_p99_ms": translate("gap P99"),
+        "gap_max_ms": translate("longest gap"),
     }.get(figure, figure.replace("_", " "))

@@ -11,13 +11,14 @@ import pandas as pd
 from workbench.i18n import marked, translate
 from workbench.tune.answer.answer import Answer
 from workbench.tune.trial import Result
+from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.scales import y_axis
 from workbench.ui.charts.theme import Look, finish, message_chart
 from workbench.ui.charts.tuning import kind_colour, kind_of, kind_shape
 
 NAME = marked("The study, trial by trial")
 _HEADROOM = 1.12
-_NO_FIGURE = "No trial was played for long enough to have a figure yet."
+_NO_FIGURE = marked("No trial was played for long enough to have a figure yet.")
 
 
 def study_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.LayerChart:
@@ -38,13 +39,15 @@ def study_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
     subtitle = _subtitle(answer, len(shown))
     if not shown:
         return message_chart(
-            look, name=NAME, subtitle=subtitle[0], message=_NO_FIGURE if rows else "Nothing was played yet."
+            look, name=NAME, subtitle=subtitle[0], message=translate(_NO_FIGURE if rows else "Nothing was played yet.")
         )
     frame = pd.DataFrame(shown)
     top = _HEADROOM * max(frame["reached"].max(), 1e-9)
     x = alt.X("at:Q", scale=alt.Scale(domain=[0, len(rows) + 1], nice=False), axis=_trials(len(rows)))
     y = alt.Y(
-        "reached:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=y_axis(f"{aim.words}, {aim.unit}", tickCount=4)
+        "reached:Q",
+        scale=alt.Scale(domain=[0, top], nice=False),
+        axis=y_axis(f"{translate(aim.words)}, {aim.unit}", tickCount=4),
     )
     colour = kind_colour(look, colours.decode, colours.alert, colours.muted)
     layers: list[alt.Chart] = []
@@ -66,7 +69,10 @@ def study_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
         .mark_point(filled=True, size=60, opacity=1, aria=False)
         .encode(
             x=x, y=y, color=colour, shape=kind_shape(look),
-            tooltip=[alt.Tooltip(f"{name}:N") for name in ("trial", "setting", "kind", "figure", "limits", "seed")],
+            tooltip=[
+                alt.Tooltip(f"{name}:N")
+                for name in ("trial", "setting", "kind", marked("figure"), "limits", marked("seed"))
+            ],
         )
     )  # fmt: skip
     return finish(
@@ -74,7 +80,11 @@ def study_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
         look,
         name=NAME,
         subtitle=subtitle,
-        description=f"{aim.words} of {len(shown)} plays in their order, with the best within the limits so far.",
+        description=translate(
+            "{what} of {plays} plays in their order, with the best within the limits so far.",
+            what=translate(aim.words),
+            plays=len(shown),
+        ),
     )
 
 
@@ -111,11 +121,18 @@ def _best_so_far(answer: Answer) -> list[dict[str, float]]:
 
 def _subtitle(answer: Answer, shown: int) -> list[str]:
     hidden = len(answer.results) - sum(bool(one.objectives) for one in answer.results)
-    lines = [f"{answer.label or 'not played'} · {answer.goal.words} · {answer.engine_s:,.0f} engine-seconds"]
+    lines = [
+        translate(
+            "{label} · {goal} · {seconds:,.0f} engine-seconds",
+            label=in_pieces(answer.label or marked("not played")),
+            goal=answer.goal.words,
+            seconds=answer.engine_s,
+        )
+    ]
     if shown:
-        lines.append("line: the best within the limits so far")
+        lines.append(translate("line: the best within the limits so far"))
     if answer.confirmation is not None:
-        lines[-1] += " · behind the dotted rule: the confirmation, on fresh seeds"
+        lines[-1] += translate(" · behind the dotted rule: the confirmation, on fresh seeds")
     if hidden:
-        lines.append(f"{hidden} trials failed or were interrupted and are not drawn")
+        lines.append(translate("{count} trials failed or were interrupted and are not drawn", count=hidden))
     return lines

@@ -16,9 +16,9 @@ function answers(card, place, send) {
     entry.inputMode = "decimal";
     const check = () => send({ kind: "answer", card: place, value: entry.value });
     entry.addEventListener("keydown", (event) => event.key === "Enter" && check());
-    body.append(labelled("Your answer", entry), entry);
+    body.append(labelled(translate("Your answer"), entry), entry);
     if (card.unit) body.append(element("span", "", card.unit));
-    body.append(button("Check", check));
+    body.append(button(translate("Check"), check));
   }
   return body;
 }
@@ -31,8 +31,8 @@ function made(card, place, send) {
   const hints = element("ol", "wb-learn-hints");
   const body = answers(card, place, send);
   const help = element("div", "wb-learn-answers");
-  const hint = button("Hint", () => send({ kind: "hint", card: place }));
-  const tell = button("Solution", () => send({ kind: "solution", card: place }));
+  const hint = button(translate("Hint"), () => send({ kind: "hint", card: place }));
+  const tell = button(translate("Solution"), () => send({ kind: "solution", card: place }));
   if (card.helps) help.append(hint, tell);
   root.append(title, prompt, body, said, hints, help, solution);
   return {

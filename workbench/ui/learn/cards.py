@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.i18n import translate
 from workbench.learn.exercise import Exercise
 from workbench.learn.quiz import LETTERS, Quiz
 
@@ -18,7 +19,7 @@ def exercise_cards(exercise: Exercise) -> dict[str, Any]:
     except WorkbenchError as error:
         missing = str(error)
     card = {
-        "title": f"Exercise {exercise.place}: {asked.title}",
+        "title": translate("Exercise {place}: {title}", place=exercise.place, title=asked.title),
         "prompt": asked.prompt,
         "kind": {"pick": "choices", "run": "code"}.get(asked.kind, "entry"),
         "unit": asked.unit,

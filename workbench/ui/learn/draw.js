@@ -1,5 +1,9 @@
 // A guess to draw: drag across the columns, or arrow keys; numbers beside it; and what was measured, once it was.
 
+const YOURS = translate("your guess");
+const REVEALED = translate("Bars: expected. Line: measured.");
+const DRAG = translate("Drag across the chart, or use the arrow keys.");
+
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [720, 230, 64, 34, 10, 8];
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -92,7 +96,7 @@ class Plot {
     });
     this.root.replaceChildren(...parts);
     const value = this.values[this.at];
-    const state = { "aria-label": `${label}, your guess`, "aria-valuemin": low, "aria-valuemax": high, "aria-valuenow": value };
+    const state = { "aria-label": `${label}, ${YOURS}`, "aria-valuemin": low, "aria-valuemax": high, "aria-valuenow": value };
     for (const [name, said] of Object.entries(state)) this.root.setAttribute(name, said);
     this.root.setAttribute("aria-valuetext", `${this.place(this.at)}: ${words(value)} ${unit}`);
     this.root.setAttribute("aria-readonly", String(this.measured.length > 0));
@@ -166,9 +170,9 @@ export default {
       const shown = model.get("shown");
       const over = shown.measured.length > 0;
       put(prompt, shown.prompt);
-      const guess = shown.guessed ? "Your guess." : "No guess yet: this one stands in.";
+      const guess = shown.guessed ? translate("Your guess.") : translate("No guess yet: this one stands in.");
       const what = `${shown.draw.label}, ${shown.draw.unit}.`;
-      put(how, over ? `${what} Bars: expected. Line: measured.` : `${what} ${guess} Drag across the chart, or use the arrow keys.`);
+      put(how, over ? `${what} ${REVEALED}` : `${what} ${guess} ${DRAG}`);
       plot.take(shown);
       entries.forEach((entry, at) => {
         if (entry !== document.activeElement) entry.value = shown.numbers[at].value;

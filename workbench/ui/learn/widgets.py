@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -12,6 +14,7 @@ import anywidget
 import traitlets
 
 from workbench.errors import WorkbenchError
+from workbench.i18n import translate
 from workbench.learn.exercise import Exercise
 from workbench.learn.predict import Prediction
 from workbench.learn.quiz import Quiz
@@ -36,7 +39,9 @@ class PartWidget(anywidget.AnyWidget):
 
     @traitlets.default("_esm")
     def _default_esm(self) -> str:
-        return _read("elements.js") + "\n" + _read(self.script)
+        own = _read("elements.js") + "\n" + _read(self.script)
+        words = {message: translate(message) for message in re.findall(r'\btranslate\("([^"]+)"\)', own)}
+        return f"const WORDS = {json.dumps(words)};\nconst translate = (message) => WORDS[message] ?? message;\n{own}"
 
     @traitlets.default("_css")
     def _default_css(self) -> str:
@@ -88,7 +93,7 @@ class PredictionWidget(PartWidget):
             "guessed": part.guessed,
             "measured": [] if revealed is None else [_finite(value) for value in revealed.measured],
             "said": [] if revealed is None else revealed.sentences,
-            "origin": "" if revealed is None else revealed.origin,
+            "origin": "" if revealed is None else translate(revealed.origin),
         }
 
     def take(self, message: Mapping[str, Any]) -> None:

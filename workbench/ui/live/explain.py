@@ -62,7 +62,7 @@ def _gap(trace: Trace, slo: SLO, at_s: float, stream: str) -> Detail:
     if len(found):
         why = found.iloc[0]
         cause = translate(str(why["cause"]))
-        facts.append((translate("cause"), f"{cause}: {why['detail']}" if why["detail"] else cause))
+        facts.append((translate("cause"), f"{cause}: {translate(why['detail'])}" if why["detail"] else cause))
         number = why["step"]
         if isinstance(why["because"], str):
             facts.append((translate("behind it"), _request(trace, why["because"])))

@@ -128,7 +128,7 @@ class LiveFigures:
         causes = " · ".join(f"{translate(cause)} {counts[cause]:,}" for cause in metrics.CAUSES if cause in counts)
         longest = found.sort_values("gap_ms", ascending=False, kind="stable").head(_STALLS)
         columns = (longest[name] for name in ("at_s", "request", "gap_ms", "cause", "detail"))
-        rows = [[float(at), str(who), float(gap), translate(str(cause)), str(what or "")]
+        rows = [[float(at), str(who), float(gap), translate(str(cause)), translate(what or "")]
                 for at, who, gap, cause, what in zip(*columns, strict=True)]  # fmt: skip
         return {
             "text": translate(

@@ -15,6 +15,7 @@ from workbench.planning.asked import BUDGETS, CHUNKS
 from workbench.planning.mixes import traffic
 from workbench.simulate.presets import devices
 from workbench.simulated_config import SimulatedConfig
+from workbench.ui.charts.localise import headed
 from workbench.ui.charts.plan import capacity_chart, plan_chart, plan_table
 from workbench.ui.panel.controls import Control, Entry
 from workbench.ui.panel.fields import choice, suggesting
@@ -145,7 +146,7 @@ class PlanForm:
             expected=now.expected,
             seconds=seconds,
             left=left,
-            what=now.what,
+            what=translate(now.what),
         )
 
     def _show(self, plan: Plan) -> None:
@@ -165,18 +166,25 @@ def pictured(plan: Plan) -> str:
     charts = [plan_chart(plan, replace(PAGE_LOOK, width=_WIDTH, height=70 * len(plan.asked.chunks)))]
     if plan.policies:
         charts.append(capacity_chart(plan, replace(PAGE_LOOK, width=_WIDTH, height=34 * max(len(plan.policies), 2))))
-    table = plan_table(plan).to_html(float_format=lambda value: f"{value:,.3g}", na_rep="n/a", border=0, index=False)
-    notes = [translate("Capacity: {rule}.", rule=plan.asked.rule.words), plan.why_nothing, plan.load.concerns]
+    table = plan_table(plan)
+    if "limited by" in table:  # a column of text does not know what its words were made of
+        table["limited by"] = [translate(row.limit) for row in (*plan.cells, *plan.policies)]
+    markup = headed(table).to_html(float_format=lambda value: f"{value:,.3g}", na_rep="n/a", border=0, index=False)
+    notes = [
+        translate("Capacity: {rule}.", rule=plan.asked.rule.words),
+        translate(plan.why_nothing),
+        translate(plan.load.concerns),
+    ]
     notes += [translate("{name} was not played: {why}", name=name, why=why) for name, why in plan.refused.items()]
     notes += sorted(
         {
-            translate("budget {budget:,} is not possible: {why}", budget=row.budget, why=row.refused)
+            translate("budget {budget:,} is not possible: {why}", budget=row.budget, why=translate(row.refused))
             for row in plan.cells
             if row.refused
         }
     )
     told = "".join(f"<p>{escape(note)}</p>" for note in notes if note)
-    return "".join(show(chart)._repr_html_() for chart in charts) + f'<div class="wb-table">{table}</div>{told}'
+    return "".join(show(chart)._repr_html_() for chart in charts) + f'<div class="wb-table">{markup}</div>{told}'
 
 
 def _slo(name: str, label: str) -> Control:

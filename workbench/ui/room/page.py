@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 import ipywidgets as widgets
 
 from workbench.config import Knobs
+from workbench.i18n import marked, translate
 from workbench.session import Workbench
 from workbench.store import default_root
 from workbench.ui.live.board import Board
@@ -23,7 +24,7 @@ from workbench.ui.room.watched import Watched
 KEY = "WORKBENCH_ROOM_KEY"  # the teacher's; `workbench room` makes it
 ZOOM = 1.35  # so that the last row can read it
 _STYLE = f"<style>.wb-room .wb-board {{ zoom: {ZOOM}; }}</style>"
-_NAMES = {"max_running": "running cap"}
+_NAMES = {"max_running": marked("running cap")}
 _WORDS = 5  # revision, budget, chunk, running cap and policy; the others are on the charts' rules
 
 
@@ -59,8 +60,8 @@ class Room(widgets.Box):
         """The knobs in force, in words."""
         run = self._watched.current_run
         if self._trouble or run is None:
-            return self._trouble or f"nothing was played yet in {self._watched.root.name}"
-        return ("ended · " if run.done else "") + knob_words(run.revision)
+            return self._trouble or translate("nothing was played yet in {folder}", folder=self._watched.root.name)
+        return (translate("ended · ") if run.done else "") + knob_words(run.revision)
 
     def _tell(self, error: BaseException) -> None:
         self._trouble = str(error)
@@ -74,13 +75,19 @@ class Room(widgets.Box):
 
 def knob_words(knobs: Mapping[str, Any]) -> str:
     """Knobs as one line: "revision 3 · budget 64 · chunk off · ..."."""
-    words = [f"revision {knobs['revision']}"] if "revision" in knobs else []
+    words = [translate("revision {n}", n=knobs["revision"])] if "revision" in knobs else []
     for name in Knobs.model_fields:
         value = knobs.get(name)
         if value is not None and not isinstance(value, bool):
-            shown = "off" if name == "chunk" and value == 0 else f"{value:,}" if isinstance(value, int) else str(value)
-            words.append(f"{_NAMES.get(name, name)} {shown}")
-    return " · ".join(words[:_WORDS]) or "knobs not known"
+            shown = (
+                translate("off")
+                if name == "chunk" and value == 0
+                else f"{value:,}"
+                if isinstance(value, int)
+                else str(value)
+            )
+            words.append(f"{translate(_NAMES.get(name, name))} {shown}")
+    return " · ".join(words[:_WORDS]) or translate("knobs not known")
 
 
 def room_page(query: str | None = None) -> Any:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from workbench.config import SLO
 from workbench.errors import WorkbenchError
+from workbench.i18n import marked
 from workbench.origin import origin_words
 from workbench.store import open_run
 from workbench.store.compact import KEYS, read_streams
@@ -134,7 +135,7 @@ class Watched:
 
     def __init__(self, root: Path) -> None:
         self.root, self.slo = root, SLO()
-        self.engine = SimpleNamespace(label="no run yet")
+        self.engine = SimpleNamespace(label=marked("no run yet"))
         self._run: WatchedRun | None = None
         self._due = 0.0
 

@@ -21,9 +21,9 @@ def tuner_fields() -> dict[str, Control]:
     first = next((name for name in _FIRST if name in names), names[0] if names else None)
     return {
         "scenario": choice("tune_scenario", "workload mix", "What every trial plays, with the same seed.",
-                           names or [None], first, text=lambda name: name or "none"),
+                           names or [None], first, text=lambda name: name or translate("none")),
         "objective": choice("tune_objective", "objective", "What is made as large, or as small, as can be.",
-                            list(OBJECTIVES), "goodput", text=lambda name: OBJECTIVES[name].words),
+                            list(OBJECTIVES), "goodput", text=lambda name: translate(OBJECTIVES[name].words)),
         "limits": Entry("tune_limits", "limits", "FIGURE=VALUE with commas between; every setting that breaks one "
                         "is out. gap or ttft, p50, p90, p99 or max, in ms or s, and .CLASS for one class: "
                         "gap_max_ms=300, ttft_p99_s.chat=1", None, _read_limits, placeholder="none"),

@@ -189,7 +189,7 @@ class TuneForm:
         stage = count = translate(_STAGES[now.stage])
         if now.most:
             count = translate("{done} of at most {most} {stage}", done=now.done, most=now.most, stage=stage)
-        self._progress.text = f"{gone:,.0f} s: {count}: {now.what}"
+        self._progress.text = f"{gone:,.0f} s: {count}: {translate(now.what)}"
         tune = self.tune
         if tune is not None and now.stage in ("search", "beyond", "confirmation"):
             self._draw(tune)
@@ -202,12 +202,17 @@ class TuneForm:
         self._map.markup = drawn.going_on(tune.answer, tune.question.space)
         for run in self._runs_of.values():
             if run.done and run.error is None:
-                name = str(run.meta.get("setting") or "the setting")
+                name = str(run.meta.get("setting") or translate("the setting"))
                 self._trial.markup = drawn.of_trial(run, name, tune.question.goal.slo)
                 self._last.hidden = False
 
     def _finish(self, tune: Tune) -> None:
-        took = f"{len(tune.results)} trials in {time.monotonic() - self._begun:,.0f} s, study {tune.name}"
+        took = translate(
+            "{trials} trials in {seconds:,.0f} s, study {name}",
+            trials=len(tune.results),
+            seconds=time.monotonic() - self._begun,
+            name=tune.name,
+        )
         if tune.results:
             self._progress.text = translate("Drawing …")
             self._shown = -1
@@ -217,5 +222,8 @@ class TuneForm:
             command = (emitted.own_policy or emitted.command) if emitted is not None else ""
             self._copy.change(copies=command, hidden=not command)
             self.report.hidden = not tune.answer.candidates
-        ended = "Stopped, and kept" if tune.stopped else "Ended"
-        self._progress.text = f"{ended}: {took}" + (f" ({tune.why})" if tune.why and not tune.stopped else "")
+        ended = (
+            translate("Stopped, and kept: {took}", took=took) if tune.stopped else translate("Ended: {took}", took=took)
+        )
+        why = translate(" ({reason})", reason=translate(tune.why)) if tune.why and not tune.stopped else ""
+        self._progress.text = ended + why
