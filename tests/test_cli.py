@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -21,6 +22,7 @@ from workbench.session import Workbench
 from workbench.store import RunWriter
 
 START = LiveEngine.start
+RECORDED = Path(__file__).parents[1] / "data" / "runs" / "policies-qos"
 
 
 @pytest.fixture(autouse=True)
@@ -335,6 +337,30 @@ def test_a_demo_that_cannot_be_written_fails_before_an_engine_is_started(workben
     code, _, err = workbench("demo", "--out", tmp_path / "file")
     assert code == 1
     assert "file" in err[-1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "chat_and_long", "--report"],
+        ["sweep", "chat_and_long", "--report"],
+        ["policies", "policies", "--report"],
+        ["attach", "http://127.0.0.1:9/v1", "--report"],
+        ["claims", "--live", "--out"],
+        ["report", str(RECORDED), "--out"],
+        ["notebook", "07", "--out"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_cannot_be_written_in_the_end_is_refused_before_anything_is_played(workbench, tmp_path, words):
+    (tmp_path / "file").write_text("")
+    code, out, err = workbench(*words, tmp_path / "file" / "page.html")
+    assert (code, out, len(err)) == (1, "", 1)
+    assert f"cannot write to {tmp_path / 'file'}" in err[0]
+    if words[0] != "notebook":  # which writes into a folder
+        code, out, err = workbench(*words, tmp_path)
+        assert (code, out, len(err)) == (2, "", 1)
+        assert f"got '{tmp_path}', expected a file" in err[0]
 
 
 def test_an_unforeseen_error_is_one_line_too(workbench, monkeypatch):

@@ -59,6 +59,8 @@ def test_what_was_not_measured_is_said_and_nothing_breaks(guess, run):
 def test_a_guess_is_kept_within_the_axis(guess):
     assert guess.draw([1e9]).drawn == [10000.0] * 8
     assert guess.draw([0]).drawn == [10.0] * 8
+    assert guess.draw(300).drawn == guess.draw("300").drawn == [300.0] * 8
+    assert guess.say("2", "1,000").numbers["peak"] == 1000
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,9 @@ def test_a_guess_is_kept_within_the_axis(guess):
         (lambda guess: guess.draw([1, 2]), "guess: got '2 values', expected 1 or 8"),
         (lambda guess: guess.draw(["x"]), "guess: got 'x', expected a number"),
         (lambda guess: guess.say(3, 1), "guess: got '3', expected 1 to 2"),
+        (lambda guess: guess.say("first", 1), "guess: got 'first', expected 1 to 2"),
+        (lambda guess: guess.say(1.5, 1), "guess: got '1.5', expected 1 to 2"),
+        (lambda guess: guess.draw("much"), "guess: got 'much', expected a number"),
         (lambda guess: guess.say(1, "nan"), "expected a number"),
         (lambda guess: guess.reveal(), "lesson: got 'nothing', expected run; hand over run=run"),
     ],

@@ -41,9 +41,12 @@ def test_an_answer_is_explained_and_the_first_counts(quiz):
     assert str(quiz.answer(1, letter(quiz, 1, "so"))) == "✔ so: yes"
     assert str(quiz.answer(2, "b")) == "✔ 3: 3 it is."
     assert quiz.score == "1 of 2 right, 2 answered"
+    assert str(quiz.answer("2", "b")) == "✔ 3: 3 it is.", "a place that was typed as a text"
 
 
-@pytest.mark.parametrize(("place", "letter"), [(0, "a"), (3, "a"), (1, "c"), (1, ""), (1, "ab")])
+@pytest.mark.parametrize(
+    ("place", "letter"), [(0, "a"), (3, "a"), ("x", "a"), (None, "a"), (1, "c"), (1, ""), (1, "ab")]
+)
 def test_bad_input_is_one_line_and_does_not_count(quiz, place, letter):
     said = quiz.answer(place, letter)
     assert said.state == "open"

@@ -110,6 +110,14 @@ def test_finding_sets_the_worst_against_the_best():
     ]
 
 
+def test_a_figure_that_is_the_same_everywhere_is_no_finding():
+    rows = [row(900, 7.8, 5.02), row(300, 9.1, 4.98)]
+    assert [tile.name for tile in finding(["a", "b"], rows, SLO())[2]] == [
+        "Longest token gap",
+        "Long prompt’s first token",
+    ]
+
+
 def test_finding_of_one_run_and_of_none():
     assert finding(["a"], [row(512, 1.0, stalls=1)], SLO())[0] == (
         "The longest token gap is 512 ms; 1 gap above the SLO of 200 ms."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from workbench import metrics
+from workbench import Workbench, metrics
 from workbench.config import SLO
 from workbench.report.html import write_report
 from workbench.report.intervals import intervals
@@ -121,6 +122,17 @@ def test_a_scenario_of_ones_own_is_to_be_saved_first(make_trace):
         "# save the scenario mine_alone, which stands under Environment, as mine_alone.yaml: JSON is YAML",
         "workbench run mine_alone.yaml --seed 3 --knob budget=256",
     ]
+
+
+def test_a_load_that_only_has_the_name_of_one_of_ours_is_to_be_saved_too():
+    ours = Workbench.open("data/runs/policies-qos")
+    assert again([ReportRun.of(ours)]).startswith("workbench run policies --seed 13 --knob budget=160 --knob policy=")
+    kept = json.loads(json.dumps(ours.meta["workload"]))
+    kept["scenario"]["streams"][0]["prompt_tokens"]["tokens"] = 49
+    trace = Trace(ours.trace.tables, {**ours.meta, "workload": kept})
+    first, second = again([ReportRun("other VIPs", trace, {}, ours.slo)]).splitlines()
+    assert first.startswith("# save the scenario policies, ")
+    assert second.startswith("workbench run policies.yaml --seed 13 ")
 
 
 def test_the_change_that_a_scenario_plans_is_the_runs_setting(make_trace):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench import console
-from workbench.cli.options import JsonFlag, StartUp, start_up_fields
+from workbench.cli.options import JsonFlag, StartUp, start_up_fields, target
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -30,7 +30,9 @@ def claims(
     simulated: Annotated[
         bool, typer.Option("--simulated", help="Play in virtual time, on a GPU that nobody needs to have.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Write the sheet here, as one HTML file without a network.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the sheet here, as one HTML file without a network.", callback=target)
+    ] = None,
     runs: Annotated[
         Path | None, typer.Option(help="Folder that runs are recorded in; with --recorded, that they are read from.")
     ] = None,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from workbench.config import POLICIES, Knobs
-from workbench.errors import ConfigError
+from workbench.errors import ConfigError, InputError
 from workbench.json_file import parse_json
 from workbench.workload.scenario import MAX_SEED
 
@@ -30,7 +30,28 @@ KnobValues = Annotated[
     list[str] | None, typer.Option("--knob", help=f"Values of a hot knob to try, such as watermark=0,0.1; {_NAMES}.")
 ]
 Lang = Annotated[str | None, typer.Option("--lang", help="Language: en or zh (WORKBENCH_LANG, else en).")]
-ReportPath = Annotated[Path | None, typer.Option("--report", help="Also write a self-contained HTML report here.")]
+
+
+def target(path: Path | None) -> Path | None:
+    """A file that is written in the end: refused now, before anything is played or drawn, where it cannot be.
+
+    Raises:
+        StoreError: its folder cannot be made or written.
+        InputError: it is a folder.
+    """
+    from workbench.store import prepare_root  # here: help has no use for what reads tables
+
+    if path is None:
+        return None
+    if path.is_dir():
+        raise InputError("file to write", path, "a file, and this is a folder", f"name one in it: {path / 'page.html'}")
+    prepare_root(path.parent)
+    return path
+
+
+ReportPath = Annotated[
+    Path | None, typer.Option("--report", help="Also write a self-contained HTML report here.", callback=target)
+]
 
 
 def start_up_fields(given: Sequence[str] | None) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workbench import console
-from workbench.cli.options import JsonFlag, Lang, RunsRoot, start_up_fields
+from workbench.cli.options import JsonFlag, Lang, RunsRoot, start_up_fields, target
 from workbench.errors import InputError, StoreError
 from workbench.i18n import language, marked
-from workbench.store import run_folder
+from workbench.store import prepare_root, run_folder
 
 if TYPE_CHECKING:
     from workbench.report.intervals import Compared
@@ -45,10 +45,12 @@ def report(
     language(lang)  # asked first, as a browser is
     if not recorded:
         raise InputError("RUN", "none", "at least one run folder or id", "see `workbench runs list`")
+    target(out)
     if pdf:
         from workbench.report.pdf import find_browser
 
         find_browser()  # asked first: a page is not drawn for a browser that is not there
+        target(out.with_suffix(".pdf"))
     with console.bars() as progress:
         task = progress.add_task("report", total=None, note="reading")
         made = _labelled(recorded)
@@ -91,6 +93,7 @@ def notebook(
     written = {"notebook": str((out / f"{path.stem}.ipynb").resolve())}
     if Path(written["notebook"]) == path.resolve():
         raise InputError("--out", out, "another folder than the notebook's own", "such as --out exported")
+    prepare_root(out)
     with console.bars() as progress:
         task = progress.add_task(path.stem, total=None, note="")
 

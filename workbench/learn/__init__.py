@@ -12,6 +12,7 @@ predict.py   a guess, and its reveal
 checks.py    an answer against the right one: what is wrong, and by how much
 exercise.py  prompt, check, hints, solution
 quiz.py      questions with choices, and a score
+places.py    a place in a list, as people type it
 shown.py     what all parts are in a notebook: a widget, or text
 """
 

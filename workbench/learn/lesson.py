@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from workbench.errors import InputError
 from workbench.learn.content import Content, content
 from workbench.learn.exercise import Exercise
+from workbench.learn.places import place_of
 from workbench.learn.predict import Prediction
 from workbench.learn.quiz import Quiz
 
@@ -50,8 +50,7 @@ class Lesson:
         Raises:
             InputError: there is no such exercise.
         """
-        if not 1 <= place <= len(self.asked.exercises):
-            raise InputError("exercise", place, f"1 to {len(self.asked.exercises)}", "choose one of these")
+        place = place_of("exercise", place, len(self.asked.exercises))
         if place not in self._exercises:
             self._exercises[place] = Exercise(place, self.asked.exercises[place - 1], subjects)
         self._exercises[place].hand_over(subjects)

@@ -15,6 +15,7 @@ from workbench.errors import InputError
 from workbench.learn.compare import Compared, drawn_words, number
 from workbench.learn.content import Draw, Predict
 from workbench.learn.curves import over_time
+from workbench.learn.places import place_of
 from workbench.learn.rights import right
 from workbench.learn.shown import Shown
 
@@ -48,12 +49,13 @@ class Prediction(Shown):
         lines.append(f"({'your guess' if self.guessed else 'a guess that stands in until you make yours'})")
         return "\n".join(lines)
 
-    def draw(self, values: Sequence[float | str]) -> Prediction:
-        """Draw the trace: one value a column; one alone is a flat line.
+    def draw(self, values: Sequence[float | str] | float | str) -> Prediction:
+        """Draw the trace: one value a column; one alone, also without a list around it, is a flat line.
 
         Raises:
             InputError: there are too many or too few, or one is no number.
         """
+        values = [values] if isinstance(values, str | int | float) else list(values)
         asked, count = self.asked.draw, len(values)
         if count not in (1, asked.count):
             raise InputError("guess", f"{count} values", f"1 or {asked.count}", "give one for each column")
@@ -71,9 +73,7 @@ class Prediction(Shown):
             InputError: there is no such place, or it is no number.
         """
         labels = list(self.numbers)
-        if not 1 <= place <= len(labels):
-            raise InputError("guess", place, f"1 to {len(labels)}", "choose one of these")
-        self.numbers[labels[place - 1]] = _finite(value)
+        self.numbers[labels[place_of("guess", place, len(labels)) - 1]] = _finite(value)
         self.guessed = True
         return self
 

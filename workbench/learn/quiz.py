@@ -12,6 +12,7 @@ from workbench.errors import InputError, WorkbenchError
 from workbench.learn.checks import Checked
 from workbench.learn.compare import number
 from workbench.learn.content import Choice, Question
+from workbench.learn.places import place_of
 from workbench.learn.predict import pick
 from workbench.learn.rights import right
 from workbench.learn.shown import Shown
@@ -122,8 +123,7 @@ class Quiz(Shown):
             return Checked("open", str(error))
 
     def _answered(self, place: int, letter: str) -> Checked:
-        if not 1 <= place <= len(self.items):
-            raise InputError("question", place, f"1 to {len(self.items)}", "choose one of these")
+        place = place_of("question", place, len(self.items))
         item = self.items[place - 1]
         if not item.choices:
             raise InputError("question", place, "one that can be asked", item.missing)

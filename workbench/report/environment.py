@@ -49,6 +49,8 @@ def _name(key: str) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return translate("not set")
+    if isinstance(value, list | dict) and not value:
+        return "–"
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return shlex.join(value) if any(item.startswith("-") for item in value) else ", ".join(value)
     if isinstance(value, dict | list):

@@ -63,9 +63,9 @@ def finding(labels: Sequence[str], rows: Sequence[Mapping[str, Any]], slo: SLO) 
         top = max(peaks, key=lambda i: rows[i]["peak_activation_mib"])
         least = min(peaks, key=lambda i: rows[i]["peak_activation_mib"])
         values = [f"{rows[i]['peak_activation_mib']:,.1f} MiB" for i in (top, least)]
-        tiles.append(
-            Tile(translate("Activation peak of a step"), values[0], values[1], f"{labels[top]} → {labels[least]}")
-        )
+        if values[0] != values[1]:
+            which = f"{labels[top]} → {labels[least]}"
+            tiles.append(Tile(translate("Activation peak of a step"), *values, which))
     return headline, _keeps(labels, rows, known, slo), tiles
 
 

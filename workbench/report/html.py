@@ -141,6 +141,7 @@ def _write(
         pid=_one_engine(table),
         sections=charts,
         environment=sections(shown),
+        environment_of=runs[0].label if environment is None and len(runs) > 1 else "",
         is_long=is_long,
         missing=_missing(runs),
         definitions=definitions(),

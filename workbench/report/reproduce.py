@@ -39,10 +39,10 @@ def _run(run: ReportRun) -> list[str]:
     name, scenario = str(meta.get("scenario") or ""), _scenario(run.trace.meta)
     if scenario is None:
         return [f"# “{run.label}”: its scenario ({name or 'none'}) is not known any more"]
-    said, file = [], name
-    if name not in scenario_names():
-        file = f"{name}.yaml"
-        said.append(f"# save the scenario {name}, which stands under Environment, as {file}: JSON is YAML")
+    said, file = [], scenario.name
+    if not _is_ours(scenario):
+        file = f"{scenario.name}.yaml"
+        said.append(f"# save the scenario {scenario.name}, which stands under Environment, as {file}: JSON is YAML")
     words = ["workbench", "run", file]
     if meta.get("seed") is not None:
         words += ["--seed", str(meta["seed"])]
@@ -57,12 +57,19 @@ def _run(run: ReportRun) -> list[str]:
 
 
 def _scenario(meta: Mapping[str, Any]) -> Scenario | None:
-    """What was played: as the run has it, or as it comes with the workbench."""
+    """What was played: as the run has it; one that kept none was played as it comes with the workbench."""
     name, kept = str(meta.get("scenario") or ""), (meta.get("workload") or {}).get("scenario")
     try:
-        return load_scenario(name) if name in scenario_names() else parse(Scenario, kept) if kept else None
+        return parse(Scenario, kept) if kept else load_scenario(name) if name in scenario_names() else None
     except InputError:
         return None
+
+
+def _is_ours(scenario: Scenario) -> bool:
+    """Whether its name plays it: a scenario of one's own, or at another rate, may have the name of one of ours."""
+    return scenario.name in scenario_names() and all(
+        getattr(scenario, part) == getattr(load_scenario(scenario.name), part) for part in ("streams", "engine", "slo")
+    )
 
 
 def _knobs(run: ReportRun) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import vl_convert
 
@@ -181,6 +183,16 @@ def test_axis_helpers():
     assert root_ticks(3900, powers_of_two=True)[-1] == 2048
     assert root_ticks(50)[0] == 0.0
     assert all(np.diff(np.sqrt(root_ticks(50))) >= 0.11 * np.sqrt(50))
+
+
+def test_small_peaks_have_ticks_of_their_own(trace, svg):
+    """Vega rounds the ticks of an axis to their distance, where its format does not say how many digits there are."""
+    steps = trace.tables["steps"]
+    column = pa.array([1 << 19] * len(steps), pa.int64())
+    steps = steps.set_column(steps.schema.get_field_index("activation_bytes"), "activation_bytes", column)
+    chart = memory_scatter({"small": Trace({**trace.tables, "steps": steps}, trace.meta)})
+    labels = re.findall(r">([\d.,]+)</text>", svg(chart))
+    assert {"0.05", "0.2", "0.5"} <= set(labels), labels
 
 
 def test_no_widgets_are_imported():

@@ -202,14 +202,20 @@ def _gaps(run: RecordedRun) -> Floats:
 
 
 def _tokens_per_s(run: RecordedRun) -> Floats:
-    """Computed tokens a second in each of fifty equal parts of a run; prompt tokens count when they are computed."""
+    """Prompt and output tokens a second in each of fifty equal parts of a run, as many in all as the run's figure says.
+
+    The steps say when: a prompt counts when it is computed. How many is the figure's word, since steps hold what is
+    computed again after a preemption, and do not hold what the prefix cache had.
+    """
     steps = run.trace.steps.dropna(subset=["end_s"])
     tokens = steps["prefill_tokens"].fillna(0) + steps["decode_tokens"].fillna(0)
     if steps.empty:
         return np.empty(0)
     ends = steps["end_s"].to_numpy()
     counted, edges = np.histogram(ends, bins=_BINS, weights=tokens)
-    return np.asarray(counted / np.diff(edges), dtype=np.float64)
+    rates = np.asarray(counted / np.diff(edges), dtype=np.float64)
+    whole = figures(run.trace, run.slo).get("throughput", math.nan)
+    return rates * (whole / rates.mean()) if whole > 0 and rates.mean() > 0 else np.empty(0)
 
 
 def _differences(a: Sequence[RecordedRun], b: Sequence[RecordedRun]) -> list[str]:

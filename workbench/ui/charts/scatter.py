@@ -61,7 +61,7 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
     y = alt.Y(
         "activation_mib:Q",
         scale=alt.Scale(type="sqrt", domain=list(top), nice=False),
-        axis=y_axis(translate("activation peak, MiB (√ scale)"), format=",~f", values=root_ticks(top[1])),
+        axis=y_axis(translate("activation peak, MiB (√ scale)"), format=",.3~f", values=root_ticks(top[1])),
     )
     dots = (
         alt.Chart(kept.round({"activation_mib": 3, "ms": 2}))

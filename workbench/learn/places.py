@@ -1,0 +1,18 @@
+"""A place in a list, as people count and type it."""
+
+from __future__ import annotations
+
+from workbench.errors import InputError
+
+
+def place_of(what: str, given: object, count: int) -> int:
+    """A place from 1, from a whole number or a text that is one.
+
+    Raises:
+        InputError: it is none, or there are not as many.
+    """
+    text = str(given).strip()
+    place = int(text) if text.isdecimal() and len(text) < 9 else 0
+    if not 1 <= place <= count:
+        raise InputError(what, given, f"1 to {count}", "choose one of these")
+    return place
