@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from workbench import Workbench
 from workbench.learn.content import Question, content
 from workbench.learn.quiz import Quiz, item_of
 
@@ -34,6 +35,15 @@ def test_numbers_are_computed_sorted_and_never_twice(run):
 
 def letter(quiz, place, text):
     return "abcde"[[choice.text for choice in quiz.items[place - 1].choices].index(text)]
+
+
+def test_no_share_is_more_than_all():
+    asked = Question.model_validate(
+        {"prompt": "?", "number": {"right": "recomputed_percent", "of": ["run"]}, "unit": "%", "times": [0.5, 2.2],
+         "why": "."}
+    )  # fmt: skip
+    thrash = Workbench.open("data/runs/thrash-chunked")  # 2,629 of 4,509 tokens: 58.3 %
+    assert [one.text for one in item_of(asked, {"run": thrash}).choices] == ["29.2 %", "58.3 %", "79.2 %"]
 
 
 def test_an_answer_is_explained_and_the_first_counts(quiz):

@@ -58,6 +58,8 @@ def item_of(question: Question, subjects: Mapping[str, Any]) -> Item:
     shown = {number(value, question.unit): (value, True)}
     for times in question.times:
         wrong = float(max(1, round(value * times))) if whole else value * times
+        if question.unit == "%" and value < 100 <= wrong:
+            wrong = (value + 100) / 2  # more than all would give it away
         shown.setdefault(number(wrong, question.unit), (wrong, False))
     ordered = sorted(shown.items(), key=lambda one: one[1][0])
     return Item(question.prompt, tuple(Choice(text=text, right=yes, why=why) for text, (_, yes) in ordered))
