@@ -363,6 +363,15 @@ def test_what_cannot_be_written_in_the_end_is_refused_before_anything_is_played(
         assert f"got '{tmp_path}', expected a file" in err[0]
 
 
+def test_a_report_is_drawn_where_the_standard_input_is_closed(tmp_path):
+    call = 'exec "$0" -m workbench.cli report "$1" --out "$2" <&-'
+    done = subprocess.run(
+        ["sh", "-c", call, sys.executable, RECORDED, tmp_path / "r.html"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-1000:]
+    assert done.stdout.strip() == str(tmp_path / "r.html")
+
+
 def test_an_unforeseen_error_is_one_line_too(workbench, monkeypatch):
     monkeypatch.delenv("WORKBENCH_DEBUG", raising=False)
     monkeypatch.setattr(cli_house, "list_runs", lambda *_: {}["gone"])

@@ -32,6 +32,7 @@ def test_a_line_for_each_claim(workbench):
     code, out, _ = workbench("claims", "--recorded")
     assert code == 0
     assert "C10 holds in part" in out
+    assert "[bold]" not in out, "the console takes no markup"
     assert "C14 not judged" in out
 
 

@@ -166,8 +166,18 @@ def _terminate(signum: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt(signal.Signals(signum).name)
 
 
+def _open_streams() -> None:
+    """Stand in for standard streams that were closed (``<&-``): what draws charts dies without the first."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+
+
 def main() -> None:
     """Entry point: one line for every foreseen error, exit code 2 for input and 1 for failure."""
+    _open_streams()
     for signum in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, _terminate)
     try:

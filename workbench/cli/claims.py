@@ -76,7 +76,7 @@ def _show(sheet: Sheet, written: Path | None, as_json: bool) -> None:
         typer.echo(json.dumps(facts | {"sheet": str(written.resolve()) if written else None}, indent=2))
         return
     for row in sheet.rows:
-        console.out.print(f"[bold]{row.claim.id} {row.word}[/bold]", end=" ", highlight=False)
+        console.out.print(f"{row.claim.id} {row.word}", style="bold", end=" ", highlight=False)
         console.out.print(f"{row.claim.text}.", style="dim", markup=False, highlight=False)
         where = f" [{row.origin}]" if row.origin else ""
         console.out.print(f"   {row.numbers}{where}", markup=False, highlight=False)
