@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -232,11 +233,11 @@ def _figure(name: str, chart: Chart) -> Figure:
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("$schema")  # an address, and the page knows what it holds
     localise(spec)
-    _wrap_heading(spec)
+    wrap_heading(spec)
     return Figure(name, static_svg(spec, name), spec, spec["description"])
 
 
-def _wrap_heading(spec: dict[str, Any]) -> None:
+def wrap_heading(spec: dict[str, Any]) -> None:
     """Break the lines below a chart's heading that are wider than its plot, since a drawing is as wide as its text."""
     title, width = spec.get("title"), spec.get("width")
     if not isinstance(title, dict) or not isinstance(width, int) or not title.get("subtitle"):
@@ -247,10 +248,15 @@ def _wrap_heading(spec: dict[str, Any]) -> None:
         wrapped.append("")
         for part in line.split(" · "):
             longer = f"{wrapped[-1]} · {part}" if wrapped[-1] else part
-            if _letters(longer) > most and wrapped[-1]:
-                wrapped.append(part)
-            else:
+            if _letters(longer) <= most:
                 wrapped[-1] = longer
+                continue
+            pieces = (
+                [part]
+                if _letters(part) <= most
+                else textwrap.wrap(part, most, break_long_words=False, break_on_hyphens=False)
+            )
+            wrapped[-1:] = [*filter(None, wrapped[-1:]), *pieces]
     title["subtitle"] = wrapped
 
 
