@@ -8,5 +8,6 @@ def test_names_of_prefills_never_lie_on_each_other():
     assert readable([(1.0, 3.0, name), (8.0, 10.0, name)], 0.0, 30.0) == [0, 1]
     assert readable([(1.0, 3.0, name), (4.0, 10.0, name)], 0.0, 30.0) == [1], "the longer span has its name"
     assert readable([(16.0, 18.0, name), (20.0, 28.0, name)], 0.0, 30.0) == [0, 1], "late names end at their spans"
+    assert readable([(1.0, 3.0, name), (8.0, 10.0, name)], 0.0, 30.0, 400) == [0], "11 s of 30 in a small plot"
     assert len(readable([(float(n), n + 0.1, "x") for n in range(30)], 0.0, 30.0)) == 8
     assert readable([], 0.0, 30.0) == []

@@ -28,7 +28,7 @@ NAME = marked("Token gaps")
 SHORTEST = 0.01  # ms; shorter gaps are drawn as this, since a log axis has no zero
 SHADE_LABELS = 8  # most long prefills that are named; the others are on hover only
 _ROOM = 3  # a gap less than so many times below the promise has its figure above it
-_LETTER = 5.4 / 720  # width of one in a name, as a share of the plot's
+_LETTER = 5.4  # px, width of one in a name
 
 
 def draw_gaps(
@@ -65,19 +65,20 @@ def draw_gaps(
     ).resolve_scale(shape="independent")  # series and causes
 
 
-def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float) -> list[int]:
+def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float, plot: int = 720) -> list[int]:
     """Which spans can carry their names without one lying on another; the longest spans come first.
 
     Args:
         spans: start, end (s) and name.
         low: left edge of the plot, s.
         high: right edge.
+        plot: its width, px.
     """
     taken: list[tuple[float, float]] = []
     named = []
     for place in sorted(range(len(spans)), key=lambda i: spans[i][0] - spans[i][1]):
         start, end, name = spans[place]
-        width = len(name) * _LETTER * (high - low)
+        width = len(name) * _LETTER / plot * (high - low)
         late = start > (low + high) / 2  # as it is drawn: such a name ends where its span does
         begin = min(end, high) - width if late else max(start, low)
         if all(begin > last or begin + width < first for first, last in taken):

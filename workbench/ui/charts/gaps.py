@@ -60,7 +60,7 @@ def gap_chart(
         present(
             shades=shades,
             shade_labels=shades.iloc[
-                readable(list(shades.itertuples(index=False, name=None)), *(look.x_domain or (0.0, 1.0)))
+                readable(list(shades.itertuples(index=False, name=None)), *(look.x_domain or (0.0, 1.0)), look.width)
             ],
             gaps=points,
             stalls=_stalls(marked),
