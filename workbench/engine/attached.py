@@ -212,8 +212,7 @@ class AttachedEngine:
             "config": self.config.own,
             "model_origin": self.model.origin if self.model else None,
         }
-        if self._seen is not None:
-            mine["attached"] = self._seen.facts()
+        mine |= {"attached": self._seen.facts()} if self._seen else {}
         if self._probe is not None:
             mine |= facts_of(self._probe.collector) | {"vllm": f"vllm={self._probe.hello.vllm}"}
         return dict(redact(mine))

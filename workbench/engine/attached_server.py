@@ -112,7 +112,7 @@ def reach(config: AttachedConfig, caller: Caller, tell: Callable[[str], None]) -
         config = config.model_copy(update={"max_model_len": config.max_model_len or said or UNBOUNDED})
         with in_one_line("a folder for prompts", "TMPDIR"):
             folder = Path(tempfile.mkdtemp(prefix="wb-"))
-        held.callback(shutil.rmtree, folder, ignore_errors=True)
+        held.callback(lambda: shutil.rmtree(folder, ignore_errors=True))
         tell(marked("measuring how it counts prompts"))
         prompts = choose_prompts(config, found, caller, folder)
         tell("starting the client")

@@ -79,6 +79,7 @@ def test_a_late_page_gets_what_is_shown(board):
             "title": "Gaps",
             "description": "Points.",
             "note": "",
+            "timed": True,
             "light": {"mark": "point"},
             "dark": {"mark": "bar"},
         }

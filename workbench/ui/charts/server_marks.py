@@ -90,7 +90,7 @@ def draw_latency(sources: Sources, look: Look, *, rows: Sequence[str], span: Bou
     )
     seconds = alt.Axis(title=translate("s (log)"), values=powers(span), format=",~g", grid=True)
     scale = alt.Scale(type="log", domain=domain(span), nice=False)
-    layers = []
+    layers = list[alt.Chart]()
     if "quantiles" in sources:
         base = (
             alt.Chart(sources["quantiles"])
