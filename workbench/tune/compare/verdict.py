@@ -140,11 +140,15 @@ def size(estimate: Estimate, measure: Objective) -> str:
             high=ends[1],
             which=which,
         )
-    better, ends = 100 * abs(ratio - 1), sorted(100 * abs(end - 1) for end in (low, high))
-    half = (ends[1] - ends[0]) / 2
+    better, bounds = 100 * abs(ratio - 1), sorted(100 * abs(end - 1) for end in (low, high))
+    half = (bounds[1] - bounds[0]) / 2
     if half > _WIDE * better:
         return phrase(
-            "{size:.1f} % ({low:.1f} % to {high:.1f} %; {which})", size=better, low=ends[0], high=ends[1], which=which
+            "{size:.1f} % ({low:.1f} % to {high:.1f} %; {which})",
+            size=better,
+            low=bounds[0],
+            high=bounds[1],
+            which=which,
         )
     return phrase("{size:.1f} % ± {half:.1f} % ({which})", size=better, half=half, which=which)
 
