@@ -111,7 +111,7 @@ def test_the_bar_of_a_start_is_there_from_its_first_word_on(piped):
 @pytest.mark.parametrize("name", ["[/x]", "[bold]loud[/bold]", "[link=http://a]b[/link]"])
 def test_brackets_in_names_are_words(name, monkeypatch):
     file = io.StringIO()
-    monkeypatch.setattr(console.out, "file", file)
+    monkeypatch.setattr(console.out, "_file", file)  # "file" would be set back to what is standard output right now
     console.out.print(name, soft_wrap=True)
     console.out.print(console.frame_table([{"run": name}], ["run"], name))
     assert file.getvalue().count(name) == 3

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from benchmarks.parts.lab import Notebook
+from benchmarks.parts.notebook import Notebook
 
 CELLS = [
     """\

@@ -10,7 +10,7 @@ import time
 import psutil
 import pytest
 
-from benchmarks.parts.lab import Notebook
+from benchmarks.parts.notebook import Notebook
 from tests.browser.sliders import slide
 from workbench.ui.charts import LIGHT
 

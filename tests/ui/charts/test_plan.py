@@ -62,12 +62,16 @@ def test_each_sampled_setting_has_its_figure_its_band_and_its_limit(made, rows, 
     assert best["band"] in chart.to_dict()["description"]
 
 
+def lines(found):
+    """Those of the edge; the frame of the best cell is a little inside of it, and so not at whole numbers."""
+    return [row for row in found if set(row) == {"x", "x2", "y", "y2"} and row["x"] == int(row["x"])]
+
+
 def test_the_edge_parts_what_can_serve_the_need_from_what_cannot(made, rows):
-    chart = plan_chart(made())
-    edges = [row for row in rows(chart) if set(row) == {"x", "x2", "y", "y2"}]
+    edges = lines(rows(plan_chart(made())))
     assert sorted(edge["y"] for edge in edges) == [0, 1]
     assert all((edge["x"], edge["x2"], edge["y2"]) == (1, 1, edge["y"] + 1) for edge in edges), "512 serves 6 of 8"
-    assert not [row for row in rows(plan_chart(made(need=None))) if set(row) == {"x", "x2", "y", "y2"}]
+    assert not lines(rows(plan_chart(made(need=None))))
 
 
 def test_policies_are_lines_from_low_to_high(made, rows, svg):
