@@ -82,10 +82,10 @@ def test_a_page_of_the_sheet_in_chinese_is_true_to_its_data(sheet, tmp_path):
     text = path.read_text(encoding="utf-8")
     assert verify_sheet(path) == []
     assert '<html lang="zh-CN">' in text
-    assert "11 次抢占（offline 11）" in text
-    assert "11 preemptions (offline 11)" in text, "the data inside"
+    assert "36 次抢占（vip 23、offline 13）" in text
+    assert "36 preemptions (vip 23, offline 13)" in text, "the data inside"
     changed = tmp_path / "changed.html"
-    changed.write_text(text.replace("11 次抢占", "12 次抢占", 1), encoding="utf-8")
+    changed.write_text(text.replace("36 次抢占", "37 次抢占", 1), encoding="utf-8")
     assert any("C10" in problem for problem in verify_sheet(changed))
 
 

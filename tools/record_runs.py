@@ -10,6 +10,7 @@ A run that is there is replaced. No prompt and no output is in a run; paths, por
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from workbench import Workbench
@@ -21,12 +22,14 @@ from workbench.workload.scenario import load_scenario
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "runs"
 # Scenario: names of the settings that are played.
 PLAYED = {
-    "chat_and_long": ["one step", "budget 256"],
+    "chat_and_long": ["budget 256"],
     "policies": ["chunked", "qos"],
     "thrash": ["chunked"],
     "one_long_prompt": ["one step", "chunk 512"],
     "articles_c14": ["monolithic", "chunked with classes"],
 }
+# Scenario: name, knobs at first, seconds from the run's begin to the others, those.
+TURNED = {"chat_and_long": ("budget-512-then-64", {"budget": 512}, 5.0, {"budget": 64})}  # as notebook 00 does
 _OF_THE_PROCESS = ("engine_pid", "engine_argv", "startup_s")
 
 
@@ -44,6 +47,14 @@ def main() -> None:
                 run = bench.run(scenario, setting=setting)
                 run.wait()
                 sys.stdout.write(f"{keep(run, f'{name}-{setting.name}'.replace(' ', '-'))}\n")
+            if name in TURNED:
+                own, first, after_s, then = TURNED[name]
+                bench.knobs(**first)
+                run = bench.run(scenario)
+                time.sleep(after_s)
+                bench.knobs(**then)
+                run.wait()
+                sys.stdout.write(f"{keep(run, f'{name}-{own}')}\n")
 
 
 def keep(run: RecordedRun, name: str) -> Path:

@@ -8,13 +8,14 @@ import shutil
 import socket
 import tempfile
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from workbench.config import EngineConfig
 from workbench.driver.host import DriverProcess, Play
 from workbench.engine import command
+from workbench.engine.collector import Collector
 from workbench.engine.dtype import fitted
 from workbench.engine.leftovers import new_log
 from workbench.engine.process import EngineProcess
@@ -33,13 +34,15 @@ class StockEngine:
     Args:
         config: start-up fields.
         our_malloc: with the allocator's thresholds that our engines get, to tell their cost from the probe's.
+        steps: with our scheduler and worker after all, so that the steps are known whoever sends the requests.
     """
 
     label = "live CPU"
 
-    def __init__(self, config: EngineConfig, *, our_malloc: bool = False) -> None:
+    def __init__(self, config: EngineConfig, *, our_malloc: bool = False, steps: bool = False) -> None:
         self.config = fitted(config, "cpu")  # as ours: emulated bfloat16 is five times slower
-        self._our_malloc = our_malloc
+        self._our_malloc, self._steps = our_malloc, steps
+        self._collector: Collector | None = None
 
     def start(self) -> None:
         """Start and wait until it answers."""
@@ -49,7 +52,9 @@ class StockEngine:
             self.port = int(probe.getsockname()[1])
         folder, label, self.key = Path(tempfile.mkdtemp(prefix="wb-")), secrets.token_hex(8), secrets.token_urlsafe(24)
         argv = command.server_argv(self.config, model, "cpu", self.port)
-        for flag in _OURS:
+        if self._steps:
+            self._collector = Collector(folder)
+        for flag in () if self._steps else _OURS:
             at = argv.index(flag)
             del argv[at : at + 2]
         env = command.server_environment(str(folder), label, self.key, "cpu")
@@ -64,8 +69,16 @@ class StockEngine:
         self.driver = DriverProcess(port=self.port, api_key=self.key, model=self.config.model)
 
     def play(self, workload: Workload, sink: Sink) -> Play:
-        """Play a workload with our client; there are no step records."""
-        return self.driver.play(workload, sink, recording=lambda _zero: nullcontext(), died=self._death)
+        """Play a workload with our client; there are no step records without ``steps``."""
+        return self.driver.play(
+            workload, sink, recording=lambda play: self.recording(sink, play.zero), died=self._death
+        )
+
+    def recording(self, sink: Sink, zero: float) -> AbstractContextManager[None]:
+        """Hand what the probe says to ``sink`` inside the block, whoever sends the requests."""
+        if self._collector is None:
+            return nullcontext()
+        return self._collector.into(sink, zero, 0, self.config.envelope.defaults)
 
     def stop(self) -> None:
         """End it."""
@@ -74,6 +87,8 @@ class StockEngine:
         if hasattr(self, "process"):
             self.process.stop()
             shutil.rmtree(self.process.folder, ignore_errors=True)
+        if self._collector is not None:
+            self._collector.close()
 
     def _death(self) -> EngineDiedError | None:
         return None if self.process.running else EngineDiedError("the stock engine died")

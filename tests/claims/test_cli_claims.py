@@ -24,7 +24,7 @@ def test_recorded_runs_as_json(workbench):
     said = json.loads(out)
     assert code == 0
     assert [row["claim"] for row in said["rows"]] == [f"C{n}" for n in range(1, 17)]
-    assert said["rows"][9]["numbers"].startswith("11 preemptions")
+    assert said["rows"][9]["numbers"].startswith("36 preemptions")
     assert said["trouble"] == []
 
 

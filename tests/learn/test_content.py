@@ -94,13 +94,13 @@ import sys
 from workbench import Workbench
 from workbench.learn import Lesson
 lesson = Lesson.of("00")
-run = Workbench.open("data/runs/chat_and_long-budget-256")
+run = Workbench.open("data/runs/chat_and_long-budget-512-then-64")
 print(lesson.predict().reveal(run=run).origin)
 lesson.exercise(1, run=run).check(1), lesson.quiz(run=run).answer(1, "a"), Lesson.of("07").exercise(1).check(1)
 print(sorted({"vllm", "torch", "ipywidgets", "anywidget"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.splitlines() == ["recorded, live CPU, AMD EPYC, 2 cores, 2026-11-30, smollm2", "[]"]
+    assert done.stdout.splitlines() == ["recorded, live CPU, AMD EPYC, 2 cores, 2026-12-01, smollm2", "[]"]
 
 
 def test_no_widgets_are_imported():

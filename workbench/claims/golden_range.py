@@ -155,7 +155,7 @@ def golden_range(*runs: Measured) -> Verdict:
     cost = StepCost.of([place.long for place in found])
     slo_ms = runs[0].slo.gap_ms
     here = sorted(size for size, place in budgets.items() if place.golden)
-    golden_here = ", ".join(f"{n:,}" for n in here)
+    golden_here = phrases(", ", (f"{n:,}" for n in here))
     where = phrase("budgets {golden_here}", golden_here=golden_here) if here else phrase("no budget of the sweep")
     shown = {n: budgets[n] for n in sorted({SMALL, LOW, HIGH, LARGE, *here})}  # what is called golden has its figures
     parts = [place.clause for place in (*shown.values(), chunks[SMALL_CHUNK])]

@@ -13,7 +13,7 @@ from workbench import metrics
 from workbench.claims.journal import Journal
 from workbench.claims.verdict import Measured, Outcome, Verdict, on_gpu, origin_of
 from workbench.errors import InputError
-from workbench.i18n import phrase, phrase_counted
+from workbench.i18n import phrase, phrase_counted, phrases
 from workbench.metrics.crossover import link_of
 from workbench.metrics.gaps import Floats
 from workbench.metrics.mfu import architecture_of
@@ -131,7 +131,7 @@ def preemption_cost(*runs: Measured) -> Verdict:
 
 def _preemptions(table: pd.DataFrame) -> str:
     """How many, and of which classes."""
-    classes = ", ".join(f"{name} {count}" for name, count in table["class"].value_counts().items())
+    classes = phrases(", ", (f"{name} {count}" for name, count in table["class"].value_counts().items()))
     return phrase_counted("{n:,} preemption ({classes})", "{n:,} preemptions ({classes})", len(table), classes=classes)
 
 

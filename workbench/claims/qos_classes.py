@@ -126,7 +126,7 @@ def qos_classes(run: Measured, *others: Measured, against: Measured | None = Non
     elif lowest == least == len(victims) and all(queued):
         outcome = "holds"
     taken = Counter(victim.priority for victim in victims)
-    by_class = ", ".join(f"{NAMES[one]} {taken[one]}" for one in NAMES)
+    by_class = phrases(", ", (f"{NAMES[one]} {taken[one]}" for one in NAMES))
     count = phrase_counted(
         "{n:,} preemption under qos ({classes}; VIP requests: {vips})",
         "{n:,} preemptions under qos ({classes}; VIP requests: {vips})",
