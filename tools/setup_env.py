@@ -19,6 +19,7 @@ from machine_check import NEWEST, OLDEST, refusal, this_machine
 # Each finished step has its stamp; within one, pip skips what is installed and takes downloads from its own cache.
 RESUMES = "goes on where it was when it is run again: what is installed or downloaded stays"
 TORCH_CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
+_UNKNOWN_TO_PIP = ("No matching distribution", "ResolutionImpossible")  # the second: under a constraint file
 
 
 def make_venv(env: Environment, kind: str) -> None:
@@ -56,7 +57,7 @@ def install_torch_cpu(env: Environment, pins: Path) -> None:
     try:
         env.pip("torch, CPU build", "--no-deps", "-r", str(pins))
     except SetupError as error:
-        if "No matching distribution" not in str(error):
+        if not any(words in str(error) for words in _UNKNOWN_TO_PIP):
             raise
         say("pip knows no CPU build of torch here; trying PyTorch's own CPU wheels")
         index = ("--retries=2", "--index-url", TORCH_CPU_WHEELS)
