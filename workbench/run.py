@@ -194,7 +194,7 @@ class Run(RecordedRun):
         self._ended_s: float | None = None
         # Before anything is sent: after a crash, what was planned is known even of requests that never ended.
         # Where a prompt goes out as text only the server can count its tokens.
-        self._unknown = {} if getattr(engine, "exact_prompts", True) else {"prompt_tokens": None}
+        self._unknown = {} if engine.exact_prompts else {"prompt_tokens": None}
         self.rows("requests", [_planned(request) | self._unknown for request in workload.requests])
         try:
             hold_s = min((change.at_s for change in changes), default=None)
@@ -251,7 +251,7 @@ class Run(RecordedRun):
     @property
     def trouble(self) -> str:
         """What is odd with its engine just now, in a line; empty where nothing is."""
-        return str(getattr(self._engine, "trouble", ""))
+        return self._engine.trouble
 
     @property
     def done(self) -> bool:

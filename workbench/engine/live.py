@@ -61,6 +61,9 @@ class LiveEngine:
         config: start-up fields.
     """
 
+    trouble = ""  # one that hangs or dies is ended at once, and is failed then
+    exact_prompts = True
+
     def __init__(self, config: EngineConfig | None = None) -> None:
         self._device: command.Device = "cpu"
         with contextlib.suppress(EngineStartError):  # said when it is started
