@@ -106,6 +106,8 @@ class FakeEngine:
     model = None
     revision = 0
     ready_since = None
+    trouble = ""
+    exact_prompts = True
 
     def __init__(self, refuse=None, config=None):
         self.refuse, self.config, self.lines = refuse, config, ()

@@ -11,7 +11,7 @@ from workbench.config import EngineConfig
 from workbench.engine.checks import open_key, opened
 from workbench.engine.command import server_argv, server_environment
 from workbench.errors import ConfigError
-from workbench.listening import KEY, host_in, is_loopback, key_for
+from workbench.listening import KEY, host_in, is_loopback, is_strong, key_for, token_for
 from workbench.models import ModelFiles
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -107,13 +107,34 @@ def test_the_dashboard_has_a_token_that_no_command_line_shows(dashboard, monkeyp
     assert not any(token in word for word in argv)
     assert {"--Voila.ip=127.0.0.1", "--Voila.auto_token=True", "--no-browser"} <= set(argv)
     assert dashboard.command("127.0.0.1", 8866, [])[1]["JUPYTER_TOKEN"] != token
-    with pytest.raises(ConfigError, match=f"export {KEY}"):
-        dashboard.command("0.0.0.0", 8866, [])
     monkeypatch.setenv(KEY, GOOD)
     argv, environment, words = dashboard.command("0.0.0.0", 8866, [])
     assert (environment["JUPYTER_TOKEN"], "--Voila.ip=0.0.0.0" in argv) == (GOOD, True)
     assert "runs the notebook's code as you" in words
     assert GOOD not in words
+
+
+def test_a_dashboard_for_others_makes_a_token_up_and_says_it(dashboard):
+    argv, environment, words = dashboard.command("0.0.0.0", 8866, [])
+    token = environment["JUPYTER_TOKEN"]
+    assert len(token) >= 32
+    assert f"at http://0.0.0.0:8866/?token={token};" in words
+    assert not any(token in word for word in argv)
+    assert dashboard.command("::", 8866, [])[2].count("http://[::]:8866/?token=") == 1
+
+
+@pytest.mark.parametrize("own", ["a-key", "0123456789abcde", "with a space in it"])
+def test_one_s_own_token_is_taken_if_nobody_guesses_it(monkeypatch, own):
+    first, new = token_for("0.0.0.0", KEY, "dashboard")
+    assert new
+    assert is_strong(first)
+    assert token_for("0.0.0.0", KEY, "dashboard")[0] != first
+    monkeypatch.setenv(KEY, own)
+    with pytest.raises(ConfigError, match=r"dashboard: host 0\.0\.0\.0: got .*too short or cannot be sent") as refused:
+        token_for("0.0.0.0", KEY, "dashboard")
+    assert own not in str(refused.value)
+    monkeypatch.setenv(KEY, GOOD)
+    assert token_for("0.0.0.0", KEY, "dashboard") == (GOOD, False)
 
 
 def test_nothing_of_ours_is_bound_to_more_than_loopback():

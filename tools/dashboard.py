@@ -1,7 +1,7 @@
 """`make dashboard`: the quickstart without its code, as pages of Voilà, for whoever has the token.
 
-On loopback the token is made up at each start and stands in the address that is printed. Another address is opened only
-with a key in the environment variable WORKBENCH_API_KEY, which is then the token.
+The token is made up at each start and stands in the address that is printed. Where other machines reach it, one's own
+is taken instead, if there is one in the environment variable WORKBENCH_API_KEY.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import secrets
 import sys
 
 from workbench.errors import InputError
-from workbench.listening import KEY, is_loopback, key_for
+from workbench.listening import KEY, is_loopback, token_for
 
 NOTEBOOK = "notebooks/00_quickstart.ipynb"
 
@@ -26,18 +26,21 @@ def command(host: str, port: int, more: list[str]) -> tuple[list[str], dict[str,
         more: arguments for Voilà.
 
     Raises:
-        InputError: another address than loopback, without a key.
+        InputError: others reach it, and one's own token is one that they could guess.
     """
-    token = key_for(host, "dashboard") or secrets.token_urlsafe(24)
+    alone = is_loopback(host)
+    token, new = (secrets.token_urlsafe(24), True) if alone else token_for(host, KEY, "dashboard")
     # The token travels in the environment: a command line is seen by every user of the machine.
     argv = [sys.executable, "-m", "voila", NOTEBOOK, f"--Voila.ip={host}", f"--port={port}", "--Voila.auto_token=True"]
     environment = {**os.environ, "JUPYTER_TOKEN": token}
-    if is_loopback(host):
+    if alone:
         words = f"dashboard: http://127.0.0.1:{port}/?token={token} (port {port}, or the next free one)"
     else:
+        shown = f"[{host}]" if ":" in host else host
         words = (
-            f"dashboard: open to every machine that reaches this one, at http://{host}:{port}/?token=…, with the key "
-            f"in {KEY}; whoever has it runs the notebook's code as you, and nothing is encrypted"
+            f"dashboard: open to every machine that reaches this one, at http://{shown}:{port}/?token="
+            f"{token if new else f'… (yours, in {KEY})'}; whoever has the token runs the notebook's code as you, and "
+            "nothing is encrypted"
         )
     return [*argv, *more], environment, words
 

@@ -23,12 +23,12 @@ from workbench.models import list_presets
 from workbench.store import default_root
 from workbench.telemetry import Nvml, cuda_devices
 from workbench.telemetry.cgroup import cgroup_of
+from workbench.units import GIB
 
 Verdict = Literal["ok", "warn", "fail"]
 
-_GIB = 1 << 30
-_NEEDED_MEMORY = 4 * _GIB  # smollm2 with its default KV pool peaks at about 3.5 GiB over all processes
-_NEEDED_DISK = _GIB
+_NEEDED_MEMORY = 4 * GIB  # smollm2 with its default KV pool peaks at about 3.5 GiB over all processes
+_NEEDED_DISK = GIB
 _NEEDED_SHM = 64 << 20  # vLLM's message queues between engine core and workers
 _RESOLVE_TIMEOUT_S = 120.0
 
@@ -114,7 +114,7 @@ def _memory() -> Check:
             free = min(free, max(0, group.limit - int(group.usage.read_text())))
     verdict: Verdict = "ok" if free >= _NEEDED_MEMORY else "warn"
     fix = "" if verdict == "ok" else "close other programs, or start with a smaller kv_cache_mib"
-    return Check("memory", verdict, f"{free / _GIB:.1f} GiB available", fix, free)
+    return Check("memory", verdict, f"{free / GIB:.1f} GiB available", fix, free)
 
 
 def _processor() -> Check:
@@ -130,9 +130,7 @@ def _disk() -> Check:
     there = next(path for path in (root, *root.parents) if path.exists())
     free = shutil.disk_usage(there).free
     verdict: Verdict = "ok" if free >= _NEEDED_DISK else "fail"
-    return Check(
-        "disk", verdict, f"{free / _GIB:.1f} GiB free for {root}", "" if verdict == "ok" else "free some", free
-    )
+    return Check("disk", verdict, f"{free / GIB:.1f} GiB free for {root}", "" if verdict == "ok" else "free some", free)
 
 
 def _shared_memory() -> Check:
@@ -142,7 +140,7 @@ def _shared_memory() -> Check:
     free = shutil.disk_usage(place).free
     verdict: Verdict = "ok" if free >= _NEEDED_SHM else "fail"
     fix = "" if verdict == "ok" else "enlarge it (docker run --shm-size=1g), or remove old segments"
-    return Check("shared memory", verdict, f"{free / _GIB:.2f} GiB free in /dev/shm", fix, free)
+    return Check("shared memory", verdict, f"{free / GIB:.2f} GiB free in /dev/shm", fix, free)
 
 
 def _ports() -> Check:

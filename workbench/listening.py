@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import secrets
 from collections.abc import Iterable
 
 from workbench.errors import ConfigError
@@ -48,6 +49,34 @@ def key_for(host: str, what: str) -> str | None:
         )
     know(key)
     return key
+
+
+def token_for(host: str, variable: str, what: str) -> tuple[str, bool]:
+    """What opens a page of ours to those who come from other machines, and whether it was made up here.
+
+    Args:
+        host: address that others reach.
+        variable: of the environment, which may hold a token of one's own.
+        what: is opened, for the words of an error.
+
+    Returns:
+        One's own token where there is one, else a new one at each call, which whoever made it up must tell.
+
+    Raises:
+        ConfigError: others could guess one's own, or it cannot be sent.
+    """
+    own = os.environ.get(variable, "").strip()
+    if not own:
+        return secrets.token_urlsafe(24), True
+    if not is_strong(own):
+        raise ConfigError(
+            f"{what}: host {host}",
+            f"a token in {variable} that is too short or cannot be sent (hidden)",
+            f"{LEAST} or more printable characters, since other machines reach it there",
+            "give a longer one, or none: one is made up then",
+        )
+    know(own)
+    return own, False
 
 
 def host_in(argv: Iterable[str]) -> str | None:

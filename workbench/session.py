@@ -6,27 +6,22 @@ import contextlib
 import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import pandas as pd
-
-from workbench import code, handover
 from workbench.attached_config import AttachedConfig
 from workbench.config import SLO, EngineConfig, Knobs, parse
 from workbench.engine.attached import AttachedEngine
-from workbench.engine.command import serve_command
 from workbench.engine.live import LiveEngine
 from workbench.engine.protocol import Progress
-from workbench.engine.sglang_command import sglang_command
-from workbench.errors import EngineError, EngineStartError, EnvelopeError, InputError, WorkbenchError
+from workbench.errors import EngineError, EngineStartError, EnvelopeError, WorkbenchError
+from workbench.hands_over import HandsOver
 from workbench.in_use import AnyEngine
-from workbench.plays import Plays
-from workbench.run import RecordedRun, Run
+from workbench.run import RecordedRun
 from workbench.simulate.engine import SimulatedEngine
 from workbench.simulated_config import SimulatedConfig, engine_config
 from workbench.store import handed_over, prepare_root
 from workbench.workload.drops import Drops
-from workbench.workload.scenario import Scenario, Setting, load_scenario
+from workbench.workload.scenario import Scenario, Setting
 
 if TYPE_CHECKING:
     from workbench.tune.compare import Comparison
@@ -35,7 +30,7 @@ if TYPE_CHECKING:
     from workbench.ui.tuner import Tuner
 
 
-class Workbench(Plays):
+class Workbench(HandsOver):
     """One engine to turn the knobs of.
 
     Args:
@@ -180,45 +175,6 @@ class Workbench(Plays):
         self._expect_free("knobs")
         return self.engine.set_knobs(parse(Knobs, self.engine.knobs.model_dump() | changes, error=EnvelopeError))
 
-    def save_run(self, name: str | None = None, *, lang: str | None = None) -> RecordedRun:
-        """Copy the run that is going on, or the last one, into a folder of its own with a report in it.
-
-        Args:
-            name: of the copy; by default that of its scenario.
-            lang: language of the report, as for :meth:`report`.
-
-        Raises:
-            EngineError: nothing was played yet.
-            StoreError: it cannot be written.
-        """
-        return handover.save(self._some_run("save_run"), self._root, name, lang)
-
-    def report(self, path: Path | str | None = None, *, lang: str | None = None) -> Path:
-        """Write one HTML file about the run that is going on, or the last one; it needs no network.
-
-        Args:
-            path: of the file; by default ``report.html`` in the run's folder.
-            lang: ``en`` or ``zh``; by default ``WORKBENCH_LANG``, else English.
-
-        Raises:
-            EngineError: nothing was played yet.
-            StoreError: it cannot be written.
-        """
-        return handover.report(self._some_run("report"), None if path is None else Path(path), lang)
-
-    def compare(self, *runs: RecordedRun) -> pd.DataFrame:
-        """Figures side by side, one column a run; by default the last run and the one recorded before it.
-
-        Raises:
-            EngineError: nothing was played yet.
-            InputError: there are not two runs to compare.
-        """
-        if not runs:
-            last = self._some_run("compare")
-            before = handover.run_before(last)
-            runs = (last,) if before is None else (before, last)
-        return handover.side_by_side(runs)
-
     def compare_settings(
         self, a: Setting | str, b: Setting | str, scenario: Scenario | str | Path, tell: Tell | None = None, **how: Any
     ) -> Comparison:
@@ -226,39 +182,6 @@ class Workbench(Plays):
         from workbench.tune.compare import compare  # here, since it stands on this module's runs
 
         return compare(self, a, b, scenario, tell, **how)
-
-    def serve_command(self, server: Literal["vllm", "sglang"] = "vllm") -> str:
-        """The plain command for the configuration, with the hot knobs in force made permanent.
-
-        Args:
-            server: ``vllm serve``, or SGLang's ``launch_server`` with the flags that it has for the same.
-
-        Raises:
-            InputError: of an attached server nobody knows what it was started with.
-        """
-        if isinstance(self.engine, AttachedEngine):
-            raise InputError(
-                "serve_command", self.engine.label, "an engine that we start", "look at how that server was started"
-            )
-        if server not in ("vllm", "sglang"):
-            raise InputError("server", server, "vllm or sglang", "choose one of these")
-        command = serve_command if server == "vllm" else sglang_command
-        return command(self.config, self.engine.model, self.engine.knobs)
-
-    def code(self, scenario: str | Path | None = None, *, rate: float | None = None, slo: SLO | None = None) -> str:
-        """Python lines that start this engine, set the knobs in force, and play a load.
-
-        Args:
-            scenario: a name or a file.
-            rate: as for :meth:`run`.
-            slo: as for :meth:`run`; left out where it is the scenario's own.
-
-        Raises:
-            ScenarioError: there is no such scenario.
-        """
-        own = load_scenario(scenario).slo if scenario is not None else None
-        knobs = None if isinstance(self.engine, AttachedEngine) and self.engine.why_no_knobs else self.engine.knobs
-        return code.as_code(self.config, knobs, scenario, rate, None if slo == own else slo)
 
     def panel(self, *, lang: str | None = None) -> Panel:
         """Controls and live charts, as a widget; each button is a method of this class.
@@ -289,11 +212,6 @@ class Workbench(Plays):
 
         Workbench._latest = weakref.ref(self)
         return Tuner(self, runs=self._root, lang=lang)
-
-    def _some_run(self, what: str) -> Run:
-        if self._run is None:
-            raise EngineError(f"{what}: got no run, expected one that was played; run a load first")
-        return self._run
 
 
 def _engine(config: EngineConfig) -> AnyEngine:

@@ -33,6 +33,8 @@ class StubEngine:
     playing: Play
     label = LABEL
     state: State = "ready"
+    trouble = ""
+    exact_prompts = True
 
     def __init__(self, stub: Stub) -> None:
         self.client: DriverProcess = client_of(stub)

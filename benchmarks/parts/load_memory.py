@@ -9,9 +9,10 @@ from contextlib import suppress
 
 import psutil
 
+from workbench.units import MIB
+
 EVERY_S = 1.0
 WARM_S = 60.0  # code is loaded, rings fill
-_MIB = 2**20
 
 
 class Memory:
@@ -43,8 +44,8 @@ class Memory:
             for name, process in self._processes.items():
                 with suppress(psutil.Error):
                     held = process.memory_full_info()
-                    self.rss[name].append(held.rss / _MIB)
-                    self.pss[name].append(held.pss / _MIB)
+                    self.rss[name].append(held.rss / MIB)
+                    self.pss[name].append(held.pss / MIB)
 
 
 def growth(readings: list[float]) -> float | None:

@@ -5,10 +5,11 @@ import threading
 import pytest
 
 from workbench.config import EngineConfig
-from workbench.engine import live
+from workbench.engine import live, prepared
 from workbench.engine.decode_floor import DecodeFloor
 from workbench.engine.live import LiveEngine
 from workbench.engine.probe import wire
+from workbench.engine.vitals import Vitals
 from workbench.errors import ConfigError, EngineError, EngineStartError, EnvelopeError
 from workbench.workload.request import Workload
 
@@ -29,7 +30,7 @@ class Fetch:
 @pytest.fixture
 def fetch(monkeypatch):
     fetch = Fetch()
-    monkeypatch.setattr(live, "resolve_model", fetch)
+    monkeypatch.setattr(prepared, "resolve_model", fetch)
     yield fetch
     fetch.go_on.set()
 
@@ -56,10 +57,13 @@ def test_a_stop_ends_a_start_that_has_not_come_to_vllm_yet(fetch):
 
 
 class Parts:
-    """Collector, driver and server of an engine that is none."""
+    """An engine that is none, and its collector, driver and server."""
+
+    is_whole = True
 
     def __init__(self, floor=None):
         self.sent, self.resets = [], []
+        self.collector = self.driver = self.server = self
         self.decode_floor = DecodeFloor()
         for number in range(20 if floor else 0):
             part = wire.Part("a", 1, 9, prefill=False)
@@ -83,8 +87,7 @@ def ready(monkeypatch):
 
     def make(config=None, **more):
         engine, parts = LiveEngine(config), Parts(**more)
-        engine._state, engine._collector, engine._driver, engine._server = "ready", parts, parts, parts
-        monkeypatch.setattr(engine, "_is_whole", lambda: True)
+        engine._state, engine._held, engine._vitals = "ready", parts, Vitals(parts, engine._stopping)
         monkeypatch.setattr(live.prefix_cache, "reset", lambda *what: parts.resets.append(what))
         return engine, parts
 
@@ -112,11 +115,12 @@ def test_before_the_floor_is_known_any_target_is_taken(ready):
 
 def test_a_prefix_cache_is_reset_while_nothing_is_played(ready):
     engine, parts = ready(EngineConfig(enable_prefix_caching=True))
-    engine._play = Playing()
+    playing = Playing()
+    engine._vitals.follow(playing)
     with pytest.raises(EngineError, match=r"prefix cache: got a reset in mid-run.*wait for the run or stop it"):
         engine.reset_prefix_cache()
     assert parts.resets == []
-    engine._play.done = True
+    playing.done = True
     engine.reset_prefix_cache()
     assert parts.resets == [(parts, 0, engine.knobs, parts.make_one_step)]
 

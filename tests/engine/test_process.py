@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from workbench.engine import guard
+from workbench.engine.bounded_log import BoundedLog
 from workbench.engine.process import EngineProcess
 from workbench.proc import descendants, identity, is_alive, is_same
 
@@ -130,7 +131,7 @@ def test_the_log_is_bounded_and_ends_with_the_last_line(lab):
 def test_a_log_that_cannot_be_turned_loses_lines_and_no_engine(tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()
-    log = guard.Log(folder / "engine.log")
+    log = BoundedLog(folder / "engine.log")
     log.write(b"x" * (4 << 20))
     (folder / "engine.log").unlink()
     folder.rmdir()
@@ -162,7 +163,7 @@ def test_an_engine_that_writes_without_end_can_be_stopped(lab):
 @pytest.mark.timeout(60)
 def test_one_look_at_the_output_comes_to_an_end_though_the_output_does_not(tmp_path):
     one = guard.Guard({"owner": os.getpid()})
-    one._log = guard.Log(tmp_path / "engine.log")
+    one._log = BoundedLog(tmp_path / "engine.log")
     with Path("/dev/zero").open("rb") as endless:
         one._engine = SimpleNamespace(stdout=endless)
         one._drain()

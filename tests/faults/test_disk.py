@@ -16,7 +16,7 @@ import pytest
 import zmq
 
 import workbench
-from workbench.engine import live
+from workbench.engine import live_server, prepared
 from workbench.engine.probe.knob_page import KnobPage
 from workbench.errors import EngineStartError, ModelError, StoreError
 
@@ -156,7 +156,7 @@ def test_what_a_start_writes_elsewhere(place, stand_in, one_line, monkeypatch, w
         raise OSError(number, os.strerror(number), "/some/folder")
 
     with monkeypatch.context() as patch:
-        patch.setattr(live, where, refuse)
+        patch.setattr(prepared if where == "new_log" else live_server, where, refuse)
         with pytest.raises(EngineStartError) as caught:
             bench.start()
     said = one_line(caught.value)
@@ -175,7 +175,7 @@ def test_a_workbench_without_file_descriptors(place, stand_in, one_line, monkeyp
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     with monkeypatch.context() as patch:
-        patch.setattr(live, "socket_folder", refuse)
+        patch.setattr(live_server, "socket_folder", refuse)
         with pytest.raises(EngineStartError) as caught:
             bench.start()
     assert one_line(caught.value).endswith("close other notebooks, or raise the limit (ulimit -n)")

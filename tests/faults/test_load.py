@@ -41,7 +41,7 @@ def test_a_client_out_of_file_descriptors(place, stand_in, books, capsys):
     bench.start()
     place.mark()
     assert bench.run(place.scenario(output=5)).wait(place.patience)
-    client = bench.engine._driver.pid
+    client = bench.engine._held.driver.pid
     before = resource.prlimit(client, resource.RLIMIT_NOFILE)
     files = psutil.Process(client).num_fds() + 20
     resource.prlimit(client, resource.RLIMIT_NOFILE, (files, before[1]))

@@ -38,9 +38,9 @@ with Workbench(sys.argv[2], runs=sys.argv[3]) as bench:
     while run.progress[0] < 200 or run.elapsed_s < 2:  # all but the last second is on the disk
         time.sleep(0.02)
     engine = bench.engine
-    guard = engine._process._guard.pid
-    port = engine._server._port
-    said = {"label": engine._process.label, "port": port, "guard": guard, "run": str(run.folder)}
+    guard = engine._held.process._guard.pid
+    port = engine._held.server._port
+    said = {"label": engine._held.process.label, "port": port, "guard": guard, "run": str(run.folder)}
     print(json.dumps(said), flush=True)
     sys.stdin.readline()
     told = run.progress[0]

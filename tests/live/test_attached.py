@@ -9,7 +9,7 @@ pytestmark = pytest.mark.live
 
 
 def test_an_attached_run_on_the_real_server_agrees_with_its_metrics(bench, tmp_path, monkeypatch):
-    server = bench.engine._server
+    server = bench.engine._held.server
     monkeypatch.setenv("LIVE_KEY", server._key)
     stream = {"class": "chat", "arrivals": {"kind": "at_once", "count": 2}, "prompt_tokens": 40, "output_tokens": 8}
     url = f"http://127.0.0.1:{server._port}"

@@ -99,7 +99,7 @@ def engine_gone(label):
 
 
 def label_of(bench):
-    return bench.engine._process.label
+    return bench.engine._held.process.label
 
 
 def one_line(error):
@@ -163,7 +163,7 @@ def test_sockets_that_are_deleted(up):
     """The knobs and the records do not mind."""
     run = up.run(scenario())
     until(lambda: run.progress[0] > 20, "no tokens came")
-    for folder in (up.engine._process.folder, up.engine._driver._folder):
+    for folder in (up.engine._held.process.folder, up.engine._held.driver._folder):
         assert Path(folder).parent == Path(tempfile.gettempdir())
         shutil.rmtree(folder)
     revision = up.knobs(budget=100)

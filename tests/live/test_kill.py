@@ -159,7 +159,7 @@ def benches(tmp_path_factory):
 def test_a_process_of_the_engine_is_killed_in_mid_run(victim, file, request, monkeypatch):
     bench = request.getfixturevalue("bench") if victim == "API server" else request.getfixturevalue("benches")[victim]
     bench.start()  # does nothing, but for a second try
-    path = bench.engine._process._record
+    path = bench.engine._held.process._record
     record = json.loads(path.read_text())
     monkeypatch.setenv("WORKBENCH_STATE", str(path.parent.parent))
     run = bench.run(file)

@@ -74,7 +74,7 @@ def test_a_stop_in_mid_play_ends_it_and_its_child(monkeypatch):
     thread = threading.Thread(target=planner.run)
     thread.start()
     assert begun.wait(180)
-    pid = planner._players[0]._simulator.pid
+    pid = planner._crew.players[0]._simulator.pid
     planner.stop()
     thread.join(30)
     assert not thread.is_alive()

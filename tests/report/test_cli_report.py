@@ -9,8 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from workbench.cli import app
+from workbench.cli import report as verbs
 from workbench.errors import InputError, RunNotFoundError, StoreError
 from workbench.report import pdf
+from workbench.report.finding import finding
+from workbench.report.intervals import intervals
+from workbench.run import RecordedRun
 
 RUNS = Path(__file__).parents[2] / "data" / "runs"
 PAIR = [str(RUNS / f"chats_beside_a_prompt-budget-{budget}") for budget in (320, 768)]
@@ -31,6 +35,7 @@ def test_two_runs_make_a_comparison_that_can_be_checked_against_them(tmp_path):
     text = out.read_text(encoding="utf-8")
     assert '<h2 id="intervals">' in text
     assert "A: budget 320" in text
+    assert "The longest gap is one gap of each run" in text, "which the headline names, and the verdict does not"
     assert "recorded, live CPU, AMD EPYC, 2 cores, 2026-11-30" in text
     checked = json.loads(answer("--verify", str(out), *PAIR, "--json"))
     assert checked["problems"] == []
@@ -70,3 +75,17 @@ def test_a_browser_that_prints_nothing_is_named(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="true wrote none"):
         pdf.write_pdf(tmp_path / "page.html", tmp_path / "page.pdf")
     assert not (tmp_path / "page.pdf").exists()
+
+
+def test_the_verdict_on_a_simulated_pair_is_of_the_gap_that_its_headline_names():
+    runs = [RecordedRun(RUNS / f"articles_c14-{name}") for name in ("monolithic", "chunked-with-classes")]
+    made = verbs._labelled(runs)
+    headline, _, _ = finding([one.label for one in made], [one.row() for one in made], made[0].slo)
+    said = intervals(verbs._compare(runs), [one.label for one in made])
+    longest = [float(run.tokens.groupby("request")["engine_s"].diff().max()) for run in runs]
+    assert 24.5 < longest[0] / longest[1] < 25, "3.8 s and 154 ms"
+    assert "25 times less" in headline
+    assert said.verdict == (
+        "B's recording better by a factor of 24.6 (longest gap lower) (simulated: the same each time)."
+    )
+    assert {row[4] for row in said.table.rows} == {"exact"}

@@ -23,11 +23,10 @@ POLICIES = ("chunked", "monolithic", "decode_first", "priority", "qos", "target_
 
 
 @pytest.fixture(scope="module")
-def simulator():
-    one = Simulator()
-    one.start()
-    yield one
-    one.close()
+def simulator(one_simulator):
+    """The one that serves all tests in which it is only played on."""
+    one_simulator.start()
+    return one_simulator
 
 
 def scenario(seed):

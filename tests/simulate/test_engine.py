@@ -13,6 +13,7 @@ from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineSt
 from workbench.frozen import parse
 from workbench.proc import is_alive
 from workbench.simulate.engine import SimulatedEngine
+from workbench.simulate.host import Simulator
 from workbench.simulated_config import SimulatedConfig
 from workbench.workload.request import Request, Workload
 
@@ -34,17 +35,15 @@ def long_play(n=400):
 
 
 @pytest.fixture(scope="module")
-def engine():
+def engine(shared_simulator):
     one = SimulatedEngine(parse(SimulatedConfig, {"gpu": "H100", "count": 8, "enable_prefix_caching": True}))
     told = []
     one.start(lambda seconds, what: told.append((seconds, what)))
     assert told[-1] == (one.startup_s, "ready")
     assert one.state == "ready"
     yield one
-    pid = one._simulator.pid
     one.stop()
     assert one.state == "stopped"
-    assert not is_alive(pid)
 
 
 @pytest.fixture(autouse=True)
@@ -150,7 +149,8 @@ def test_before_its_start_it_refuses_and_after_a_bad_one_it_has_failed():
     assert one.state == "failed"
 
 
-def test_a_start_can_be_stopped_and_a_child_that_dies_ends_the_play():
+def test_a_start_can_be_stopped_and_a_child_that_dies_ends_the_play(monkeypatch):
+    monkeypatch.setattr("workbench.simulate.engine.Simulator", Simulator)  # a child of its own
     one = SimulatedEngine(parse(SimulatedConfig, {"gpu": "H100", "count": 8}))
     timer = threading.Timer(0.5, one.stop)
     timer.start()
@@ -159,6 +159,8 @@ def test_a_start_can_be_stopped_and_a_child_that_dies_ends_the_play():
     timer.join()
     assert one._simulator.pid is None
     one.start()
+    pid = one._simulator.pid
+    assert is_alive(pid)
     try:
         sink = Sink()
         play = one.play(long_play(3000), sink)
@@ -169,6 +171,7 @@ def test_a_start_can_be_stopped_and_a_child_that_dies_ends_the_play():
         assert {row["request"] for row in sink.tables["requests"]} == {f"r{i}" for i in range(3000)}
     finally:
         one.stop()
+    assert not is_alive(pid)
 
 
 def test_a_kernel_that_is_killed_leaves_no_folder(tmp_path):
@@ -189,7 +192,7 @@ def test_a_kernel_that_is_killed_leaves_no_folder(tmp_path):
     assert not list(tmp_path.glob("wb-*"))
 
 
-def test_at_a_pace_the_clock_follows_the_wall_and_knobs_are_turned_in_mid_run():
+def test_at_a_pace_the_clock_follows_the_wall_and_knobs_are_turned_in_mid_run(shared_simulator):
     config = parse(SimulatedConfig, {"gpu": "H100", "count": 8, "pace": 4, "max_num_seqs": 8})
     one, sink = SimulatedEngine(config), Sink()
     one.start()

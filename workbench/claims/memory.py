@@ -12,6 +12,7 @@ from workbench.errors import InputError
 from workbench.i18n import phrase
 from workbench.metrics import memory_fit, pooled
 from workbench.trace import Trace
+from workbench.units import MIB
 
 CLAIMED = 0.80  # the article's fall
 PART = CLAIMED / 2  # at least half of it: something falls, but not what was promised
@@ -26,7 +27,6 @@ _ABOVE = 1.5  # see memory_exponent
 # is not what a step without prefill needs, so the floor is this percentile of them and not their largest.
 _FLOOR_PERCENTILE = 99
 _TOKENS, _CHUNK = 32_768, 1_024
-_MIB = 1 << 20
 
 
 def peak_drop(whole: Measured, chunked: Measured) -> Verdict:
@@ -51,8 +51,8 @@ def peak_drop(whole: Measured, chunked: Measured) -> Verdict:
     if split.get("weights_bytes") and split.get("kv_bytes"):
         rest = phrase(
             " Weights ({weights_bytes:,.0f} MiB) and KV pool ({kv_bytes:,.0f} MiB) stay as they are.",
-            weights_bytes=split["weights_bytes"] / _MIB,
-            kv_bytes=split["kv_bytes"] / _MIB,
+            weights_bytes=split["weights_bytes"] / MIB,
+            kv_bytes=split["kv_bytes"] / MIB,
         )
     untested = (
         []
@@ -175,7 +175,7 @@ def _peaks(run: Measured) -> pd.DataFrame:
         {
             "tokens": found["prefill_tokens"] + found["decode_tokens"],
             "context": found["context"].astype(int),
-            "mib": found["activation_bytes"].astype(float) / _MIB,
+            "mib": found["activation_bytes"].astype(float) / MIB,
         }
     )
 

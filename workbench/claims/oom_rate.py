@@ -17,12 +17,12 @@ from workbench.simulate.host import Simulator
 from workbench.simulate.memory import Memory
 from workbench.simulate.stage import staged
 from workbench.trace import Trace
+from workbench.units import GIB, MIB
 from workbench.workload.scenario import Scenario, Setting
 
 BUDGETS = (512, 2048, 8192, 16_384)
 BUDGET = 2048  # the article's
 SHARES = (0.92, 0.95)  # of the memory that the engine takes: vLLM's default, and a common wish for more
-_GIB, _MIB = 1 << 30, 1 << 20
 _HOST = "host available"  # the memory source that says what a CPU engine may still take
 
 
@@ -101,7 +101,7 @@ def chunking_table(engines: Iterable[Chunking], budgets: Sequence[int] = BUDGETS
         {
             "memory share": one.share,
             "budget": row["budget"],
-            "activation GiB": row["activation_bytes"] / _GIB,
+            "activation GiB": row["activation_bytes"] / GIB,
             "KV tokens": row["kv_tokens"],
             "largest step": row["largest_step_tokens"],
         }
@@ -186,7 +186,7 @@ def _live(runs: Sequence[Measured]) -> str:
         " Measured ({origin_of}): steps of up to {max_tokens:,} tokens needed {peak:,.1f} MiB",
         origin_of=origin_of(runs),
         max_tokens=fit.max_tokens,
-        peak=peak / _MIB,
+        peak=peak / MIB,
     )
     if least is None:
         return told + phrase("; how much was free is not on record.")
@@ -194,6 +194,6 @@ def _live(runs: Sequence[Measured]) -> str:
     return phrase(
         "{told} of {least:,.1f} GiB free; by the fit a step of more than {most:,} tokens would not fit.",
         told=told,
-        least=least / _GIB,
+        least=least / GIB,
         most=most,
     )

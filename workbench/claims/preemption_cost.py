@@ -18,10 +18,10 @@ from workbench.metrics.crossover import link_of
 from workbench.metrics.gaps import Floats
 from workbench.metrics.mfu import architecture_of
 from workbench.metrics.prefill_cost import prefill_cost
+from workbench.units import MIB
 
 FULL = 0.95  # the article's threshold
 MOST, HALF = 0.9, 0.5  # of the preemptions have to come at that use or above
-_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _swap(runs: Sequence[Measured], table: pd.DataFrame) -> str:
     link, size = link_of(runs[0].trace), architecture.kv_bytes_per_token() * int(table["lost_tokens"].sum())
     said = phrase(
         "swap would move {size:,.1f} MiB out and in, {seconds:,.2f} ms ({source})",
-        size=size / _MIB,
+        size=size / MIB,
         seconds=link.seconds(size) * 1000.0,
         source=link.source,
     )

@@ -139,12 +139,18 @@ def measures_table(table: pd.DataFrame, title: str) -> Table:
             console.cell(float(cells["a"])),
             console.cell(float(cells["b"])),
             f"{cells['ratio']:.3f}",
-            f"{cells['low']:.3f} to {cells['high']:.3f}",
-            f"{100 * cells['level']:.4g} %",
+            *_interval(cells),
             cells["better"],
             cells["part"],
         )
     return shown
+
+
+def _interval(cells: dict[str, Any]) -> tuple[str, str]:
+    """A ratio's interval and its level; of an exact one there is neither."""
+    if cells["level"] == 1.0:
+        return translate("exact"), ""
+    return f"{cells['low']:.3f} to {cells['high']:.3f}", f"{100 * cells['level']:.4g} %"
 
 
 def _about(found: Comparison | RecordedComparison) -> list[str]:

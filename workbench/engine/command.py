@@ -15,6 +15,7 @@ from workbench.models import ModelFiles
 from workbench.models.architecture import hub_id
 from workbench.models.presets import PRESETS
 from workbench.redact import arguments
+from workbench.units import MIB
 
 Device = Literal["cpu", "cuda"]
 
@@ -28,8 +29,6 @@ _SCHEDULER = {False: f"{_PROBE}.scheduler.ProbeScheduler", True: f"{_PROBE}.sche
 # glibc keeps freed memory in its arenas unless an allocation is mapped on its own; 256 KiB is below every
 # activation tensor of a step and above the small objects of Python (mallopt(3), M_MMAP_THRESHOLD).
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "262144"}
-
-_MIB = 1 << 20
 
 
 def installed_device(distribution: tuple[str, str] | None) -> Device:
@@ -75,7 +74,7 @@ def flags(config: EngineConfig, load_format: str = "auto") -> list[str]:
 
 def _flag(flag: str, name: str, value: Any) -> list[str]:
     if name == "kv_cache_mib":
-        return [flag, str(value * _MIB)]
+        return [flag, str(value * MIB)]
     if isinstance(value, bool):
         return [flag] if value else [] if name == "enforce_eager" else [f"--no-{flag.removeprefix('--')}"]
     return [flag, str(value)]

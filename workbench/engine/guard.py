@@ -19,16 +19,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TypedDict
 
+from workbench.engine.bounded_log import BoundedLog
 from workbench.proc import Identity, descendants, identity, is_alive, is_same, pid_space, shared_memory
-from workbench.redact import Stripper, secrets_of
+from workbench.redact import secrets_of
 
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2): orphans of the engine become our children, not init's
-_LOG_LIMIT = 4 << 20  # bytes in engine.log before it moves to engine.log.1
 _CHECK_S = 0.1  # between two looks at owner and engine; pidfd_open is refused in some containers
 _DRAIN_READS = 64  # of 64 KiB: an engine that writes without end must not keep us from ending it
 
@@ -46,37 +46,6 @@ class Order(TypedDict):
     grace_s: float  # between SIGTERM and SIGKILL
 
 
-class Log:
-    """The engine's output on disk, at most two files of four MiB.
-
-    Args:
-        path: of the file.
-        secrets: values that are not written: an engine may print the key that it was given.
-    """
-
-    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
-        self._path, self._stripper = path, Stripper(secrets)
-        self._file = path.open("ab", buffering=0)
-        self._size = self._file.tell()
-
-    def write(self, data: bytes) -> None:
-        """Append; a full disk loses log lines, never the engine."""
-        self._append(self._stripper.feed(data))
-
-    def close(self) -> None:
-        """Write what was held back as the possible beginning of a secret."""
-        self._append(self._stripper.close())
-
-    def _append(self, data: bytes) -> None:
-        with contextlib.suppress(OSError):
-            if self._size + len(data) > _LOG_LIMIT:
-                self._path.replace(self._path.with_name(self._path.name + ".1"))
-                full, self._file, self._size = self._file, self._path.open("ab", buffering=0), 0
-                full.close()
-            self._file.write(data)
-            self._size += len(data)
-
-
 class Guard:
     """Runs one order to its end."""
 
@@ -92,7 +61,7 @@ class Guard:
         self._write_record(None)  # before the start: there is no moment in which an engine has no record
         try:
             secrets = secrets_of(self._order["argv"], self._order["env"])
-            self._log = Log(Path(self._order["log"]), secrets)
+            self._log = BoundedLog(Path(self._order["log"]), secrets)
             self._engine = subprocess.Popen(
                 self._order["argv"],
                 env=self._order["env"],

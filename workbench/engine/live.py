@@ -3,55 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
-import shutil
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from workbench.compute import compute_facts
 from workbench.config import EngineConfig, Envelope, Knobs
-from workbench.driver.host import DriverProcess, Play
+from workbench.driver.host import Play
 from workbench.engine import command, failures, prefix_cache
-from workbench.engine.checks import (
-    check_device,
-    check_extra_args,
-    check_length,
-    check_resolved,
-    open_key,
-    opened,
-    take_port,
-)
-from workbench.engine.collector import Collector
 from workbench.engine.dtype import fitted
-from workbench.engine.facts import facts_of, stage
-from workbench.engine.hang import Pulse
-from workbench.engine.leftovers import new_log
-from workbench.engine.probe.compat import check_version, installed_vllm
-from workbench.engine.process import EngineProcess
+from workbench.engine.facts import facts_of
+from workbench.engine.live_server import LiveServer, launch
+from workbench.engine.prepared import prepare
+from workbench.engine.probe.compat import installed_vllm
 from workbench.engine.protocol import Label, Progress, State
-from workbench.engine.scratch import in_one_line, socket_folder
-from workbench.engine.server import Server
+from workbench.engine.vitals import Vitals
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
 from workbench.i18n import marked, phrase
-from workbench.models import ModelFiles, resolve_model
-from workbench.proc import Identity, identity, is_same
+from workbench.models import ModelFiles
 from workbench.redact import redact
 from workbench.trace import Sink
 from workbench.workload.request import Workload
-
-_POLL_S = 0.1
-_LAST_WORDS_S = 3.0
-
-
-class _Parts(NamedTuple):
-    """What belongs to one start."""
-
-    collector: Collector
-    driver: DriverProcess
-    server: Server
 
 
 class LiveEngine:
@@ -60,6 +34,9 @@ class LiveEngine:
     Args:
         config: start-up fields.
     """
+
+    trouble = ""  # one that hangs or dies is ended at once, and is failed then
+    exact_prompts = True
 
     def __init__(self, config: EngineConfig | None = None) -> None:
         self._device: command.Device = "cpu"
@@ -75,15 +52,8 @@ class LiveEngine:
         self._state: State = "new"
         self._knobs = self.config.envelope.defaults
         self._revision = 0
-        self._process: EngineProcess | None = None
-        self._core: Identity | None = None  # of EngineCore
-        self._collector: Collector | None = None
-        self._driver: DriverProcess | None = None
-        self._server: Server | None = None
-        self._play: Play | None = None
-        self._pulse: Pulse | None = None  # of the play that is going on
-        self._hang: str | None = None  # what was wrong when the engine was ended because it hung
-        self._lost = False  # its server says that its engine is dead, and its processes may still be there
+        self._held: LiveServer | None = None  # while it runs
+        self._vitals: Vitals | None = None  # the same, until the next start: how it ended
         self._stopping = threading.Event()
         self._lock = threading.RLock()
         self._life = threading.RLock()  # held by a start from its first to its last moment, and by a stop
@@ -96,7 +66,7 @@ class LiveEngine:
     @property
     def state(self) -> State:
         """What the engine is doing; a ready engine of which a process has ended is failed."""
-        if self._state == "ready" and not self._is_whole():
+        if self._state == "ready" and not (self._vitals and self._vitals.good):
             self._state = "failed"
         return self._state
 
@@ -118,7 +88,7 @@ class LiveEngine:
     @property
     def pid(self) -> int | None:
         """Process id of the API server."""
-        return self._process.pid if self._process else None
+        return self._held.process.pid if self._held else None
 
     @property
     def keeps_cache(self) -> bool:
@@ -154,8 +124,7 @@ class LiveEngine:
         with self._life:
             self._shut_down("starting")  # an engine that died is still held
             try:
-                self._launch(tell)
-                self._await_ready(begun, tell)
+                self._launch(tell).await_ready(begun, tell)
                 tell("ready")
             except BaseException:
                 self._shut_down("failed")
@@ -179,7 +148,7 @@ class LiveEngine:
         """
         self.envelope.check(knobs)
         with self._lock:
-            collector = self._ready("knobs: got a change").collector
+            collector = self._ready("knobs: got a change")[0].collector
             collector.decode_floor.check(knobs)
             self._revision += 1
             self._knobs = knobs
@@ -201,12 +170,12 @@ class LiveEngine:
                 "set it and start the engine again",
             )
         with self._lock:
-            parts = self._ready("prefix cache: got a reset")
-            if self._play is not None and not self._play.done:
+            held, vitals = self._ready("prefix cache: got a reset")
+            if vitals.playing:
                 raise EngineError(
                     "prefix cache: got a reset in mid-run, expected an engine at rest; wait for the run or stop it"
                 )
-            prefix_cache.reset(parts.collector, self._revision, self._knobs, parts.server.make_one_step)
+            prefix_cache.reset(held.collector, self._revision, self._knobs, held.server.make_one_step)
 
     def play(self, workload: Workload, sink: Sink, hold_s: float | None = None) -> Play:
         """Start to play a workload; see :meth:`workbench.engine.protocol.Engine.play`.
@@ -215,19 +184,20 @@ class LiveEngine:
             EngineError: the engine does not run, or a play is going on.
         """
         with self._lock:
-            parts, revision, knobs = self._ready("play: got a workload"), self._revision, self._knobs
-            self._pulse = Pulse(self.pid) if self.pid is not None else None
-            self._play = parts.driver.play(
+            (held, vitals), revision, knobs = self._ready("play: got a workload"), self._revision, self._knobs
+            vitals.begin()
+            play = held.driver.play(
                 workload,
                 sink,
-                recording=lambda play: parts.collector.into(
+                recording=lambda play: held.collector.into(
                     sink, play.zero, revision, knobs, lambda: play.output_tokens
                 ),
-                died=self.death,
+                died=vitals.death,
                 hold_s=hold_s,
-                look=self._look,
+                look=vitals.look,
             )
-            return self._play
+            vitals.follow(play)
+            return play
 
     def describe(self) -> dict[str, Any]:
         """Facts for a run's metadata; None is what is not known, or not any more."""
@@ -243,7 +213,8 @@ class LiveEngine:
         }
         if self._opened:
             mine["listens"] = self._opened
-        shown: dict[str, Any] = redact(mine | facts_of(self._collector))  # extra_args may hold a key; this goes to disk
+        collector = self._held.collector if self._held else None
+        shown: dict[str, Any] = redact(mine | facts_of(collector))  # extra_args may hold a key; this goes to disk
         return shown
 
     def compute_facts(self) -> dict[str, Any]:
@@ -251,130 +222,30 @@ class LiveEngine:
         devices = self.config.tensor_parallel_size * self.config.pipeline_parallel_size
         return compute_facts(self.model, self.label, devices=devices)
 
-    def _ready(self, what: str) -> _Parts:
-        """The parts of an engine that is ready, for something that was asked of it."""
-        collector, driver, server = self._collector, self._driver, self._server
-        if self.state != "ready" or collector is None or driver is None or server is None:
-            raise EngineError(f"{what} while the engine is {self.state}, expected ready; start it first")
-        return _Parts(collector, driver, server)
-
-    def _launch(self, tell: Callable[[str], None]) -> None:
-        distribution = installed_vllm()
-        installed = command.installed_device(distribution)
-        check_device(self.config, installed)
-        check_extra_args(self.config)
-        shared_key = open_key(self.config)
-        if distribution:
-            check_version(distribution[1])
-        self._device, self._core, self._hang, self._lost = installed, None, None, False
-        self._knobs, self._revision = self.envelope.defaults, 0
-        self.model = resolve_model(self.config.model, progress=tell)
-        check_length(self.config, self.model)
-        port = take_port(self.config.port)
-        label, api_key = secrets.token_hex(8), shared_key or secrets.token_urlsafe(24)
-        with in_one_line("the engine's log", "WORKBENCH_STATE"):
-            self.log = new_log(label)
-        with in_one_line("the engine's sockets", "TMPDIR"):
-            folder = socket_folder()
-            try:
-                self._collector = Collector(folder)
-            except BaseException:
-                shutil.rmtree(folder, ignore_errors=True)
-                raise
-        self.argv = command.server_argv(self.config, self.model, self._device, port)
-        self._opened = opened(port) if shared_key else ""
-        tell(phrase("starting vLLM, {opened}", opened=self._opened) if shared_key else marked("starting vLLM"))
-        self._process = EngineProcess(
-            argv=self.argv,
-            env=command.server_environment(str(folder), label, api_key, self._device),
-            folder=folder,
-            log=self.log,
-            label=label,
-        )
-        self._server = Server(port, api_key, self.config.model)
-        with in_one_line("the client's socket", "TMPDIR"):
-            self._driver = DriverProcess(port=port, api_key=api_key, model=self.config.model)
-
-    def _await_ready(self, begun: float, tell: Callable[[str], None]) -> None:
-        deadline = begun + self.config.start_timeout_s
-        while True:
-            process, collector, server = self._process, self._collector, self._server
-            if process is None or collector is None or server is None:
-                raise AssertionError("launched, and only the holder of the life lock shuts down")
-            if not process.running:
-                raise self._start_error(process.error)
-            if collector.scheduler is not None and server.is_healthy():
-                process.mark_ready()
-                self._core = identity(collector.scheduler.pid)
-                check_resolved(self.config, collector.scheduler, self._device)
-                return
-            if time.monotonic() > deadline:
-                raise self._start_error(
-                    f"not ready after start_timeout_s = {self.config.start_timeout_s:g} s; raise it, or see the log"
-                )
-            tell(stage(failures.read_tail(self.log) if self.log else ""))
-            time.sleep(_POLL_S)
-
-    def _start_error(self, why: str | None) -> EngineStartError:
-        text = failures.read_tail(self.log) if self.log else ""
-        code = self._process.exit_code if self._process else None
-        return EngineStartError(why or f"engine start: {failures.explain(text, code)}", failures.useful_lines(text))
-
     def death(self) -> EngineDiedError | None:
         """The error to raise if the engine has ended or hangs, with the likely cause, else none."""
-        if self._hangs():
-            return EngineDiedError(
-                f"the engine hangs: {self._hang}; it was ended and what was measured is kept, start the engine again"
-            )
-        if self._is_whole() and not self._lost:
-            return None
-        process = self._process
-        if self._stopping.is_set():
-            return EngineDiedError("the engine was stopped")
-        if process is not None:
-            process.wait(_LAST_WORDS_S)  # its exit code and the end of its log tell why
-        text = failures.read_tail(self.log) if self.log else ""
-        cause = failures.explain(text, process.exit_code if process else None)
-        self._state = "failed"
-        if process is not None and self._is_whole():  # dead by its own word, and yet there
-            self._end(process)
-        return EngineDiedError(
-            f"the engine died in mid-run: {cause}; what was measured is kept, start the engine again"
-        )
+        return self._vitals.death() if self._vitals is not None else None
 
-    def _hangs(self) -> bool:
-        """Whether it was found to hang in the play that is going on, or the last one; it is ended then."""
-        play, pulse, process, collector = self._play, self._pulse, self._process, self._collector
-        if self._hang is None and play and not play.done and pulse and process and collector and self._is_whole():
-            self._hang = pulse.look((collector.last_step, play.output_tokens), play.in_flight)
-            if self._hang is not None:
-                self._state = "failed"
-                self._end(process)
-        return self._hang is not None
+    def _ready(self, what: str) -> tuple[LiveServer, Vitals]:
+        """An engine that is ready, for something that was asked of it."""
+        held, vitals = self._held, self._vitals
+        if self.state != "ready" or held is None or vitals is None:
+            raise EngineError(f"{what} while the engine is {self.state}, expected ready; start it first")
+        return held, vitals
 
-    def _look(self) -> None:
-        """Ask the server whether its engine is dead; for when requests have failed."""
-        server = self._server
-        self._lost = server is not None and not self._stopping.is_set() and server.is_lost()
-
-    @staticmethod
-    def _end(process: EngineProcess) -> None:
-        """End a dead or hung engine while its requests are let go: stopped processes heed no SIGTERM for seconds."""
-        threading.Thread(target=process.stop, name="end a dead engine", daemon=True).start()
-
-    def _is_whole(self) -> bool:
-        """Whether API server and engine core run; the server outlives a killed core by some seconds."""
-        return self._process is not None and self._process.running and (self._core is None or is_same(self._core))
+    def _launch(self, tell: Callable[[str], None]) -> LiveServer:
+        self._knobs, self._revision = self.envelope.defaults, 0
+        made = prepare(self.config, tell)
+        self._device, self.model, self.argv, self.log = made.device, made.model, made.argv, made.log
+        self._opened = made.opened
+        tell(phrase("starting vLLM, {opened}", opened=made.opened) if made.opened else marked("starting vLLM"))
+        self._held = launch(made)
+        self._vitals = Vitals(self._held, self._stopping)
+        return self._held
 
     def _shut_down(self, state: State) -> None:
         self._state = "stopping"
-        driver, process, collector = self._driver, self._process, self._collector
-        self._driver = self._process = self._collector = self._server = None
-        if driver is not None:
-            driver.close()
-        if process is not None:
-            process.stop()
-            shutil.rmtree(process.folder, ignore_errors=True)
-        if collector is not None:
-            collector.close()
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
         self._state = state

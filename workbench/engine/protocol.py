@@ -60,6 +60,14 @@ class Engine(Protocol):
         """What the engine is doing."""
 
     @property
+    def trouble(self) -> str:
+        """What is odd with it just now, in a line for a person, though it has not failed; empty where nothing is."""
+
+    @property
+    def exact_prompts(self) -> bool:
+        """Whether prompts go out as token ids, so that their lengths are known before it counts them."""
+
+    @property
     def envelope(self) -> Envelope:
         """Bounds of the hot knobs.
 

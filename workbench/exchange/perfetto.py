@@ -17,6 +17,7 @@ from typing import IO, Any
 from workbench.errors import StoreError
 from workbench.origin import origin_words
 from workbench.trace import Trace
+from workbench.units import MIB
 
 REQUESTS, ENGINE, COUNTERS = 1, 2, 3  # process ids: groups of tracks
 _STEPS, _KNOBS = 1, 2  # threads of the engine
@@ -157,7 +158,7 @@ def _steps(trace: Trace) -> Iterator[Event]:
 def _counters(trace: Trace) -> Iterator[Event]:
     for row in _rows(trace, "memory"):
         if row["bytes"] is not None and _known(row["t_s"]):
-            yield _counter(f"memory: {row['source']}", row["t_s"], {"MiB": row["bytes"] / 2**20})
+            yield _counter(f"memory: {row['source']}", row["t_s"], {"MiB": row["bytes"] / MIB})
     for row in _rows(trace, "steps"):
         at = row["end_s"]
         if not _known(at):
@@ -167,7 +168,7 @@ def _counters(trace: Trace) -> Iterator[Event]:
         if _known(row["kv_use"]):
             yield _counter("KV pool in use", at, {"%": 100 * row["kv_use"]})
         if row["activation_bytes"] is not None:
-            yield _counter("activation of a step", at, {"MiB": row["activation_bytes"] / 2**20})
+            yield _counter("activation of a step", at, {"MiB": row["activation_bytes"] / MIB})
     for row in _rows(trace, "server"):
         if not _known(row["t_s"]):
             continue

@@ -12,9 +12,9 @@ from workbench import metrics
 from workbench.claims.verdict import Measured
 from workbench.errors import InputError
 from workbench.metrics.gaps import Floats
+from workbench.units import MIB
 
 _MOST_COLUMNS = 4  # times the columns that were drawn: beyond that a run is cut off
-_MIB = 1 << 20
 
 
 def _gap(run: Measured) -> pd.DataFrame:
@@ -36,7 +36,7 @@ def _tokens(run: Measured) -> pd.DataFrame:
 
 
 def _activation(run: Measured) -> pd.DataFrame:
-    return _of_steps(run, lambda steps: steps["activation_bytes"] / _MIB)
+    return _of_steps(run, lambda steps: steps["activation_bytes"] / MIB)
 
 
 def _kv(run: Measured) -> pd.DataFrame:

@@ -16,8 +16,8 @@ from workbench.learn.rights import Right, computed_tokens, figure
 from workbench.models.architecture import named
 from workbench.simulate.floors import Floor, floor_of
 from workbench.simulate.presets import device
+from workbench.units import MIB
 
-_MIB = 1 << 20
 _MS = 1e3
 
 
@@ -48,15 +48,15 @@ def budget_for_gap(*runs: Any, ms: float) -> Right:
 def tokens_for_memory(*runs: Any, mib: float) -> Right:
     """The most tokens in a step whose activation stays under that, by the fit over all steps of the runs."""
     fit = _memory(*runs)
-    most = fit.tokens_in(mib * _MIB)
+    most = fit.tokens_in(mib * MIB)
     return Right(
         most,
         translate(
             "The fit: {mib:,.1f} MiB at 1,024 tokens, and the power {exponent:.2f} of them.",
-            mib=fit.bytes_at(1024) / _MIB,
+            mib=fit.bytes_at(1024) / MIB,
             exponent=fit.exponent,
         ),
-        lambda tokens: fit.bytes_at(tokens) / _MIB,
+        lambda tokens: fit.bytes_at(tokens) / MIB,
         mib,
     )
 
@@ -65,7 +65,7 @@ def memory_of_step(*runs: Any, tokens: int) -> Right:
     """Activation that the fit expects in a step of so many tokens, MiB."""
     fit = _memory(*runs)
     return Right(
-        fit.bytes_at(tokens) / _MIB,
+        fit.bytes_at(tokens) / MIB,
         translate(
             "The fit over {steps:,} steps has the exponent {exponent:.2f}: about straight is 1.",
             steps=fit.steps,

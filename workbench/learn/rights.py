@@ -21,8 +21,7 @@ from workbench.errors import InputError
 from workbench.i18n import translate
 from workbench.learn.compare import number
 from workbench.tune.figures import figures_of
-
-_MIB = 1 << 20
+from workbench.units import MIB
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def peak_activation_mib(run: Any) -> Right:
     peak = pc.max(run.trace.tables["steps"]["activation_bytes"]).as_py()
     if peak is None:
         raise InputError("run", "no memory peak", "measured peaks", "play it on a live engine")
-    return Right(peak / _MIB)
+    return Right(peak / MIB)
 
 
 def preemptions(run: Any) -> Right:

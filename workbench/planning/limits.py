@@ -5,9 +5,8 @@ from __future__ import annotations
 from workbench.i18n import phrase
 from workbench.planning.capacity import Capacity
 from workbench.planning.rule import Verdict
+from workbench.planning.step_facts import used_up
 
-_FULL = 0.95  # share of KV blocks from which the pool counts as full
-_OFTEN = 0.2  # share of steps
 _RARE = 0.05  # share of requests, below which it is the growing queue that breaks the rule
 _ALIKE = 0.5  # a part of the SLO that is missed at least this often, beside the one missed most
 
@@ -38,15 +37,12 @@ def _part(over: Verdict) -> str:
 
 
 def _resource(over: Verdict, max_running: int) -> str:
-    f = {name: value or 0.0 for name, value in over.facts.items()}
     if over.failed and over.why:
         return over.why
-    if f["preemptions"] or (f["kv_max"] >= _FULL and f["waiting_mean"] > _OFTEN):
-        return phrase("KV pool full")
-    if f["running_max"] >= max_running and f["at_cap"] >= _OFTEN:
-        return phrase("running cap of {max_running}", max_running=max_running)
+    if spent := used_up(over.facts, max_running):
+        return spent
     return (
         phrase("steps with prefill")
-        if f["prefill_time"] >= 1 / 2 or over.stalled > over.late
+        if (over.facts["prefill_time"] or 0.0) >= 1 / 2 or over.stalled > over.late
         else phrase("decode steps")
     )

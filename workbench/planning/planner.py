@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from queue import SimpleQueue
 from typing import Any
 
 from workbench.errors import InputError
 from workbench.i18n import marked, phrase
 from workbench.planning.asked import Asked
 from workbench.planning.capacity import Capacity, find_capacity
+from workbench.planning.crew import Crew
 from workbench.planning.plan import Plan
 from workbench.planning.plays import Place, Player, StoppedError
 from workbench.planning.rows import Band, Row
@@ -68,8 +66,7 @@ class Planner:
         self.plan = Plan(asked, asked.load())
         self._places = self._set_up()
         count = min(WORKERS, os.cpu_count() or 1) if workers is None else workers
-        self._players = [Player(self._played) for _ in range(count)]
-        self._free: SimpleQueue[Player] = SimpleQueue()
+        self._crew = Crew([Player(self._played) for _ in range(count)])
         self._lock = threading.Lock()
         self._searches = 0  # so far
         self._left = len({key for key, _ in self._places.values()}) + 2 + 3 * len(asked.policies)
@@ -84,12 +81,12 @@ class Planner:
             EngineError: a simulator's child did not come up, or a play failed.
         """
         try:
-            self._at_once(self._start, self._players)
-            self._at_once(self._one_budget, self.asked.budgets)
+            self._crew.start(self._say)
+            self._crew.at_once(self._one_budget, self.asked.budgets)
             best = self.plan.best_cell
             if best is not None:
                 self._take_over(best, self._band(best))
-                self._at_once(lambda policy: self._one_policy(policy, best), self.asked.policies)
+                self._crew.at_once(lambda policy: self._one_policy(policy, best), self.asked.policies)
                 self.plan.policies.sort(key=lambda row: self.asked.policies.index(row.policy))
             self.plan.done, self._left = True, 0
             self._say("done")
@@ -99,41 +96,12 @@ class Planner:
             self.plan.stopped = True
             raise
         finally:
-            with ExitStack() as all_of_them:  # also where closing one fails
-                for player in self._players:
-                    all_of_them.callback(player.close)
+            self._crew.close()
         return self.plan
 
     def stop(self) -> None:
         """End it soon."""
-        for player in self._players:
-            player.stop()
-
-    def _at_once(self, do: Callable[[Any], object], over: Sequence[Any]) -> list[Any]:
-        """Do it for each, in threads; the first error ends all."""
-        with ThreadPoolExecutor(max(len(over), 1), thread_name_prefix="planner") as pool:
-            tasks: list[Future[Any]] = [pool.submit(do, one) for one in over]
-            try:
-                wait(tasks, return_when="FIRST_EXCEPTION")
-                failed = [task for task in tasks if task.done() and task.exception() is not None]
-                if failed:
-                    failed[0].result()
-            except BaseException:
-                self.stop()
-                raise
-        return [task.result() for task in tasks]
-
-    def _start(self, player: Player) -> None:
-        player.start(lambda _seconds, what: self._say(what))
-        self._free.put(player)
-
-    @contextmanager
-    def _a_player(self) -> Iterator[Player]:
-        player = self._free.get()
-        try:
-            yield player
-        finally:
-            self._free.put(player)
+        self._crew.stop()
 
     def _set_up(self) -> dict[Key, tuple[Key, Place | InputError]]:
         """For each setting, the one that stands for it, and that one's engine or why it cannot be."""
@@ -154,7 +122,7 @@ class Planner:
         """All chunk caps of a budget, each from where the one before ended."""
         known: dict[Key, Capacity] = {}
         before: Capacity | None = None
-        with self._a_player() as player:
+        with self._crew.one() as player:
             for chunk in self.asked.chunks:
                 key, place = self._places[budget, chunk]
                 row = Row(budget, chunk, self.asked.policy)
@@ -194,7 +162,7 @@ class Planner:
             else:
                 self.plan.policies.append(next(row for row in self.plan.cells if row.capacity is best.capacity))
             return
-        with self._a_player() as player:
+        with self._crew.one() as player:
             found = self._search(player, place, policy, best.capacity)
         row = Row(place.knobs.budget, place.knobs.chunk, policy, place, found)
         self.plan.policies.append(replace(row, band=self._band(row) if found.low else None))
@@ -214,11 +182,11 @@ class Planner:
                 budget=row.budget,
                 end=phrase(end),
             )
-            with self._a_player() as player:
+            with self._crew.one() as player:
                 factor = _SLOWER if end == "slowest" else _FASTER
                 return self._search(player, place, what, row.capacity, edge, factor)
 
-        slow, fast = self._at_once(at, (marked("slowest"), marked("fastest")))
+        slow, fast = self._crew.at_once(at, (marked("slowest"), marked("fastest")))
         high = fast.high or fast.low
         return Band(min(slow.low / row.rate, 1.0), max(high / row.rate, 1.0), "own")
 

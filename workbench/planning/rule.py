@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +11,9 @@ from pydantic import Field
 from workbench.architecture import Architecture
 from workbench.config import SLO, Frozen
 from workbench.i18n import phrase, phrases
-from workbench.metrics.mfu import step_flops
 from workbench.metrics.requests import request_metrics
-from workbench.metrics.step_table import StepTable
-from workbench.trace import Trace, floats
+from workbench.planning.step_facts import step_facts
+from workbench.trace import Trace
 
 _BEGIN, _END = 0.25, 0.9  # of the arrivals' span: before it the engine fills up, after it it runs empty
 _STAYS = 3  # that the counted part lasts at least: times that a request stays
@@ -89,7 +87,7 @@ class Verdict:
         steady: whether the counted part lasted three times as long, so that the engine was as full as it gets.
         growth: seconds by which the wait for the first token grew in a second: what came beyond what was served.
         worst: the class with the smallest share of its own, and that share.
-        facts: figures of the steps while the counted ones arrived, see :func:`step_facts`.
+        facts: figures of the steps while they arrived, see :func:`workbench.planning.step_facts.step_facts`.
         why: an error's text.
         cut_s: when the play was given up, since too many had missed by then; shares are of those that were decided.
     """
@@ -202,55 +200,3 @@ def _growth(counted: pd.DataFrame) -> float:
     first, last = waited.iloc[:third].median(), waited.iloc[-third:].median()
     apart = float(last["planned_s"] - first["planned_s"])
     return float(last["ttft_s"] - first["ttft_s"]) / apart if apart > 0 else 0.0
-
-
-def step_facts(
-    trace: Trace, begin_s: float, end_s: float, architecture: Architecture | None = None, peak: float | None = None
-) -> dict[str, float | None]:
-    """Figures of the steps that ended in a stretch of time; None is not known.
-
-    * ``busy``: share of the time in which a step ran
-    * ``prefill_time``: of that, the share of steps with prefill in them
-    * ``kv_max``, ``kv_mean``: share of the KV blocks in use
-    * ``running_max``, ``waiting_mean``: requests
-    * ``at_cap``: share of steps with as many running as ever were, while others waited
-    * ``preemptions``
-    * ``largest_step``, ``largest_prompt``: most tokens in a step, and most of one prompt in a step
-    * ``mfu``: share of the GPUs' peak while steps ran
-    """
-    steps, table = StepTable.of(trace), trace.tables["steps"]
-    inside = (steps.end_s >= begin_s) & (steps.end_s <= end_s)
-    seconds, prefill = steps.seconds[inside], steps.prefill_tokens[inside] > 0
-    took = float(seconds.sum())
-    running, waiting = (floats(table[name])[steps.row][inside] for name in ("running", "waiting"))
-    tokens = (steps.prefill_tokens + steps.decode_tokens)[inside]
-    of_prompts = steps.part_tokens[steps.part_prefill & inside[steps.part_step]]
-    most = _max(running)
-    flops = (
-        step_flops(trace, architecture, steps)[inside] if architecture is not None else np.full(len(seconds), np.nan)
-    )
-    counted = np.isfinite(flops) & (seconds > 0)
-    spent = float(seconds[counted].sum())
-    return {
-        "busy": took / (end_s - begin_s) if end_s > begin_s else None,
-        "prefill_time": float(seconds[prefill].sum()) / took if took else None,
-        "kv_max": _max(steps.kv_use[inside]),
-        "kv_mean": _mean(steps.kv_use[inside]),
-        "running_max": most,
-        "waiting_mean": _mean(waiting),
-        "at_cap": _mean((running >= most) & (waiting > 0)) if most is not None else None,
-        "preemptions": float(inside[steps.victim_step].sum()) if steps.records_victims else None,
-        "largest_step": _max(tokens),
-        "largest_prompt": _max(of_prompts),
-        "mfu": float(flops[counted].sum()) / spent / peak if peak and spent else None,
-    }
-
-
-def _max(values: Any) -> float | None:
-    known = np.asarray(values, dtype=np.float64)
-    return float(np.nanmax(known)) if np.isfinite(known).any() else None
-
-
-def _mean(values: Any) -> float | None:
-    known = np.asarray(values, dtype=np.float64)
-    return float(np.nanmean(known)) if np.isfinite(known).any() else None

@@ -84,7 +84,9 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         "measure": translate(_WORDS.get(name, name)),
         **{key: _short(float(row[key])) for key in ("a", "b")},
         "ratio": plain(row["ratio"]),
-        "interval": translate(
+        "interval": translate("exact")
+        if row["level"] == 1.0
+        else translate(
             "{low:.3f} to {high:.3f} ({level:g} %)", low=row["low"], high=row["high"], level=100 * row["level"]
         ),
         "better": row["better"] or translate("no difference shown"),

@@ -14,18 +14,17 @@ from workbench.errors import InputError, StoreError
 
 BROWSER = "WORKBENCH_BROWSER"  # environment variable: another browser of this family
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
-_FLAGS = (
+QUIET = (  # of a headless Chromium that talks to nobody of its own accord
     "--headless",
-    "--no-sandbox",  # the only page that it opens is ours, and containers have no sandbox to give
+    "--no-sandbox",  # its pages are ours, and containers have no sandbox to give
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--no-pdf-header-footer",
 )
+_FLAGS = (*QUIET, "--host-resolver-rules=MAP * ~NOTFOUND", "--no-pdf-header-footer")
 _STATIC = "#static"  # asks a report's script to leave the drawings that are in the page (report.js)
 _LONGEST_S = 180.0
 

@@ -11,11 +11,11 @@ from workbench.config import SLO, Knobs
 from workbench.metrics.requests import LONG_PROMPT
 from workbench.store.meta import plain
 from workbench.trace import Trace
+from workbench.units import MIB
 
 if TYPE_CHECKING:
     from workbench.run import RecordedRun
 
-_MIB = 1 << 20
 _OF_A_POLICY = ("policy", "prefill_every", "target_gap_ms", "aging_s")  # the knobs that a policy is made of
 
 
@@ -83,7 +83,7 @@ class ReportRun:
             **{key: self.setting.get(key) for key in ("policy", "budget", "chunk")},
             "long_ttft_s": float(longest) if longest == longest else None,  # NaN: no such prompt, or no first token
             **{key: self.figures.get(key) for key in keys},
-            "peak_activation_mib": None if peak is None else peak / _MIB,
+            "peak_activation_mib": None if peak is None else peak / MIB,
         }
 
 

@@ -16,6 +16,7 @@ from workbench.report.ranked import Ranked
 from workbench.report.run import ReportRun
 from workbench.report.table import COLUMNS
 from workbench.store.meta import plain
+from workbench.units import MIB
 
 _HEAD = 4096  # characters in which a page says what it is
 FORMAT = 2  # of the data inside
@@ -133,7 +134,7 @@ def _run(run: Mapping[str, Any]) -> Iterator[str]:
         "gap_p99_ms": (gaps.percentile(99), summary.get("gap_p99_ms"), _GAP_ROUNDING),
         "gap_max_ms": (gaps.percentile(100), summary.get("gap_max_ms"), _GAP_ROUNDING),
         "stalls": (gaps.above(run["slo"]["gap_ms"]), summary.get("stalls"), 0.0),
-        "peak_activation_mib": (max(peaks, default=None), None if peak is None else peak / 2**20, _MIB_ROUNDING),
+        "peak_activation_mib": (max(peaks, default=None), None if peak is None else peak / MIB, _MIB_ROUNDING),
     }
     for name, (ours, theirs, slack) in found.items():
         if not _same(ours, theirs, slack):

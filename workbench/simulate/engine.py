@@ -37,6 +37,8 @@ class SimulatedEngine:
         blocks: KV blocks, in place of what memory leaves.
     """
 
+    trouble, exact_prompts = "", True  # a child that computes is in no trouble
+
     def __init__(
         self,
         config: SimulatedConfig | None = None,

@@ -20,10 +20,10 @@ from workbench.simulate.memory import BLOCK, UTILISATION, Memory
 from workbench.simulate.presets import Device, device
 from workbench.simulate.steptime import StepTime
 from workbench.simulated_config import SimulatedConfig
+from workbench.units import GIB, MIB
 
 _CPU_BLOCK = 128  # vLLM's default there
 _COPY_SHARE = 0.8  # of PCIe's rate that copies from pinned memory reach; assumed
-_GIB, _MIB = 1 << 30, 1 << 20
 _SHORT = {"smollm2": "smollm2-135m"}
 
 
@@ -140,7 +140,7 @@ def set_up(
             weight_bytes=weight,
             block_size=size,
             graphs=not config.enforce_eager,
-            pool_bytes=config.kv_cache_mib * _MIB if config.kv_cache_mib is not None else None,
+            pool_bytes=config.kv_cache_mib * MIB if config.kv_cache_mib is not None else None,
         )
     blocks = blocks or config.kv_blocks or _overridden(config) or _blocks(config, memory, sizes, size)
     return Setup(
@@ -198,7 +198,7 @@ def _blocks(config: SimulatedConfig, memory: Memory | None, sizes: Architecture 
         raise InputError("KV pool", "a model of unknown sizes", "the number of its blocks", "set kv_blocks")
     pool = config.kv_cache_mib or EngineConfig().kv_cache_mib or 0  # as a live engine on this processor starts
     width = 4 if fitted(config, "cpu").dtype == "float32" else 2
-    return max(2, int(pool * _MIB // (block_size * sizes.kv_bytes_per_token(width))))
+    return max(2, int(pool * MIB // (block_size * sizes.kv_bytes_per_token(width))))
 
 
 def _swap(config: SimulatedConfig, memory: Memory | None, gpu: Device | None) -> Swap | None:
@@ -209,5 +209,5 @@ def _swap(config: SimulatedConfig, memory: Memory | None, gpu: Device | None) ->
         raise ConfigError("swap_gib", config.swap_gib, "a GPU, which swaps to its host", "leave it out")
     share = memory.block_size * memory.kv_token_bytes  # of a block, on one GPU
     seconds = share / (gpu.pcie * _COPY_SHARE)
-    blocks = int(config.swap_gib * _GIB // (share * config.gpus))
+    blocks = int(config.swap_gib * GIB // (share * config.gpus))
     return Swap(blocks, seconds, seconds, config.swap_overlap)

@@ -18,10 +18,10 @@ from workbench.simulate.presets import Device
 from workbench.simulate.shares import Origin, Share, resident
 from workbench.simulate.sizes import activation_bytes, kv_numbers
 from workbench.simulate.steptime.counted import check_split
+from workbench.units import GIB
 
 UTILISATION = 0.92  # vLLM's default
 BLOCK = 16  # tokens in a KV block, vLLM's default on GPUs
-_GIB = 1 << 30
 _LOGIT_BYTES = 2 + 4 + 4  # of one number of the logits: as computed, as float32, and a copy that the sampler sorts
 
 
@@ -133,15 +133,15 @@ class Memory:
         least = self.block_size * self.kv_token_bytes
         pool = room if self.fixed_pool is None else self.fixed_pool
         if pool < least or pool > room:
-            parts = ", ".join(f"{one.name} {one.bytes / _GIB:.1f}" for one in self.resident)
-            got = f"{parts}, activation {self.activation(budget) / _GIB:.1f} GiB at a budget of {budget:,}"
+            parts = ", ".join(f"{one.name} {one.bytes / GIB:.1f}" for one in self.resident)
+            got = f"{parts}, activation {self.activation(budget) / GIB:.1f} GiB at a budget of {budget:,}"
             if self.fixed_pool is not None:
-                got += f", KV pool {self.fixed_pool / _GIB:.1f} GiB"
+                got += f", KV pool {self.fixed_pool / GIB:.1f} GiB"
             has = self.limit if self.fixed_pool is None else self.total
             raise InputError(
                 f"memory of {self.what}",
                 got,
-                f"less than {has / _GIB:.1f} GiB a GPU",
+                f"less than {has / GIB:.1f} GiB a GPU",
                 "take more GPUs, FP8 or less budget",
             )
         return pool
@@ -175,8 +175,8 @@ class Memory:
         if limit is None:
             return ""
         return (
-            f"without chunks, a prompt of {limit:,} tokens or more dies: {self.activation(limit) / _GIB:.1f} GiB of "
-            f"activation, {self.room(budget) / _GIB:.1f} GiB free ({self.activation_origin})"
+            f"without chunks, a prompt of {limit:,} tokens or more dies: {self.activation(limit) / GIB:.1f} GiB of "
+            f"activation, {self.room(budget) / GIB:.1f} GiB free ({self.activation_origin})"
         )
 
     def beside(self, budget: int, started: int, longest: int) -> str:
@@ -194,8 +194,8 @@ class Memory:
         return translate(
             "A step of {budget:,} tokens needs {need:.2f} GiB of {room:.1f} free; {dies} ({origin}).",
             budget=budget,
-            need=need / _GIB,
-            room=room / _GIB,
+            need=need / GIB,
+            room=room / GIB,
             dies=dies,
             origin=translate(self.activation_origin),
         )

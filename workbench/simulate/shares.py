@@ -8,16 +8,16 @@ from typing import Literal
 
 from workbench.architecture import Architecture
 from workbench.simulate.sizes import weights_of
+from workbench.units import MIB
 
 Origin = Literal["measured", "estimate"]
-_MIB = 1 << 20
 # What the CUDA context, and NCCL's buffers by size of the group, take on one GPU: observed by aiconfigurator-core 0.12
 # (systems/h100_sxm.yaml, "nccl_mem"; the context is our estimate for one process).
-_CONTEXT = 550 * _MIB
-_NCCL = {1: 0, 2: 342 * _MIB, 4: 392 * _MIB, 8: 392 * _MIB}
+_CONTEXT = 550 * MIB
+_NCCL = {1: 0, 2: 342 * MIB, 4: 392 * MIB, 8: 392 * MIB}
 # CUDA graphs of vLLM's default sizes: by layer, since every kernel of every layer is recorded for each size. A 7B model
 # of 28 layers takes about 0.6 GiB; an estimate.
-_GRAPH_LAYER = 20 * _MIB
+_GRAPH_LAYER = 20 * MIB
 
 
 @dataclass(frozen=True, slots=True)

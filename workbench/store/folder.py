@@ -13,6 +13,7 @@ from pathlib import Path
 
 from workbench.errors import RunNotFoundError, StoreError
 from workbench.store.meta import META
+from workbench.units import MIB
 
 _TRIAL_BYTES = 1 << 18  # a short run's worth
 GOING = ".going-"  # prefix of a folder that is being deleted
@@ -101,7 +102,7 @@ def disk_error(what: str, path: Path, error: BaseException) -> StoreError:
     while not near.exists() and near != near.parent:
         near = near.parent
     try:
-        free = f"{shutil.disk_usage(near).free / 2**20:,.0f} MiB free"
+        free = f"{shutil.disk_usage(near).free / MIB:,.0f} MiB free"
     except OSError:
         free = "free space unknown"
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from workbench.errors import InputError, RunNotFoundError
 from workbench.run import RecordedRun
 from workbench.store import RunWriter
 from workbench.tune.compare import compare_recorded
+from workbench.tune.compare.exact import MODELLED
 
 ROOT = Path(__file__).parents[3]
 
@@ -108,3 +110,75 @@ def test_a_run_beside_itself_and_one_that_was_stopped_are_said(record, tmp_path)
             writer.rows(table, RecordedRun(one).trace.tables[table].to_pylist())
         raise KeyboardInterrupt
     assert "cut did not come to its end (cancelled)" in compare_recorded(one, cut).concerns
+
+
+@pytest.fixture
+def pair(tmp_path, made_trace):
+    """Records two runs of the same load: 3 of A's 200 gaps are 1 s and the others 20 ms, all of B's are 40 ms."""
+
+    def make(label, seeds=(1, 1)):
+        folders = []
+        for name, seed, gaps in (
+            ("a", seeds[0], [0.02] * 100 + [1.0] * 3 + [0.02] * 97),
+            ("b", seeds[1], [0.04] * 200),
+        ):
+            trace, about = made_trace(gaps), {"label": label, "scenario": "burst", "seed": seed}
+            with RunWriter(tmp_path / name, about) as writer:
+                for table in ("requests", "tokens", "steps"):
+                    writer.rows(table, trace.tables[table].to_pylist())
+            folders.append(tmp_path / name)
+        return folders
+
+    return make
+
+
+def test_a_percentile_at_the_edge_of_a_few_huge_gaps_is_said_to_tell_nothing(pair):
+    """1.5 % of A's gaps are huge: its P99 is one of them, and a resample with fewer has one of 20 ms: half of B's."""
+    found = compare_recorded(*pair("live CPU"))
+    assert found.verdict.kind == "needs more rounds"
+    assert found.verdict.words == (
+        "these runs cannot tell: gap P99 of A -50.0 to +2400.0 % beside B's "
+        "(95 % interval, from blocks within the runs)"
+    )
+    assert "gap_max" not in found.estimates
+
+
+def test_two_simulated_runs_of_one_load_are_compared_exactly(pair):
+    found = compare_recorded(*pair("simulated"))
+    for name, ratio in (("gap_p50", 20 / 40), ("gap_p99", 1000 / 40), ("gap_max", 1000 / 40)):
+        row = found.table.loc[name]
+        assert (row["ratio"], row["low"], row["high"]) == pytest.approx([ratio] * 3, rel=1e-6), name
+        assert row["level"] == 1.0
+    # 2 streams of 8 + 201 tokens in 0.1 + 197 * 0.02 + 3 s and in 0.1 + 200 * 0.04 s, from the arrival on
+    assert found.table.loc["throughput", "ratio"] == pytest.approx(8.1 / 7.04, rel=1e-6)
+    assert found.verdict.words == (
+        "B's recording better by a factor of 25 (gap P99 lower) (simulated: the same each time)"
+    )
+    assert replace(found, primary="gap_p50").verdict.words == (
+        "A's recording better by a factor of 2 (gap P50 lower) (simulated: the same each time)"
+    )
+    assert replace(found, primary="throughput").verdict.words.startswith("A's recording better by 15.1 % (prompt and")
+    assert found.concerns == (MODELLED,)
+
+
+def test_an_exact_ratio_of_one_is_no_difference(pair):
+    a, _ = pair("simulated")
+    assert compare_recorded(a, a).verdict.words == (
+        "no difference: gap P99 is the same in both (simulated: the same each time)"
+    )
+
+
+@pytest.mark.parametrize(("label", "seeds"), [("simulated", (1, 2)), ("live CPU", (1, 1)), ("simulated", (None, None))])
+def test_nothing_is_exact_where_chance_or_another_load_has_a_part(pair, label, seeds):
+    found = compare_recorded(*pair(label, seeds))
+    assert found.estimates["gap_p50"].level == 0.95
+    assert MODELLED not in found.concerns
+
+
+def test_the_recorded_simulation_of_the_articles_load_is_told_as_its_figures_are():
+    runs = [ROOT / f"data/runs/articles_c14-{name}" for name in ("monolithic", "chunked-with-classes")]
+    longest = [float(RecordedRun(run).tokens.groupby("request")["engine_s"].diff().max()) for run in runs]
+    found = compare_recorded(*runs, primary="gap_max")
+    assert found.estimates["gap_max"].ratio == pytest.approx(longest[0] / longest[1], rel=1e-6)
+    assert found.verdict.kind == "B better"
+    assert f"by a factor of {longest[0] / longest[1]:.3g} (longest gap lower)" in found.verdict.words

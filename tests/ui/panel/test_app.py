@@ -270,6 +270,14 @@ def test_an_engine_that_dies_is_seen_and_its_cause_said(panel, bench):
     assert not panel.buttons.start.disabled
 
 
+def test_what_is_odd_with_a_ready_engine_stands_in_place_of_its_revision(panel, bench):
+    press(panel, "start")
+    bench.engine.trouble = "attached server http://h/v1: no answer and no token for 9 s"
+    assert panel._state() == bench.engine.trouble
+    bench.engine.trouble = ""
+    assert panel._state().endswith("revision 0")
+
+
 def test_the_error_that_ended_a_run_is_said_once(panel, bench):
     press(panel, "start")
     press(panel, "run")

@@ -86,11 +86,20 @@ def test_a_load_is_played_and_its_numbers_are_labelled(panel):
     assert panel._log.errors == ()
 
 
-def test_the_command_of_somebody_elses_server_is_refused_in_the_panel(panel):
-    panel.buttons.serve.press()
+def test_the_command_of_somebody_elses_server_is_grey_and_says_why(panel, monkeypatch):
+    copied = []
+    monkeypatch.setattr(panel.board, "copy", copied.append)
+    for button in (panel.buttons.serve, panel.buttons.sglang):
+        assert button.disabled
+        assert "Nobody here knows what an attached server was started with" in button.hint
+        button.take({})  # a press that was on its way
     settle(panel)
-    assert any("an engine that we start" in str(error) for error in panel._log.errors)
-    panel._log.clear()
+    assert (copied, panel._log.errors) == ([], ())
+    assert not panel.buttons.code.disabled
+    panel.buttons.call(attached=False)
+    assert [one.disabled for one in (panel.buttons.serve, panel.buttons.sglang)] == [False, False]
+    assert panel.buttons.serve.hint == "serve_command(): the plain vllm command with these knobs"
+    panel.buttons.call(attached=True)
 
 
 def test_the_form_alone_goes_to_attached_and_back():

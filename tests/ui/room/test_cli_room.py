@@ -58,6 +58,18 @@ def test_elsewhere_it_needs_a_token_and_says_what_it_opens(started):
     assert "HTTP" in warning
 
 
+def test_elsewhere_one_s_own_token_is_taken_unless_it_can_be_guessed(started, monkeypatch):
+    monkeypatch.setenv(verb.TOKEN, "0123456789abcdef")
+    code, [(_, env)], out, _ = started("--host", "0.0.0.0")
+    assert (code, env[verb.TOKEN]) == (0, "0123456789abcdef")
+    assert "/?token=0123456789abcdef" in out
+    monkeypatch.setenv(verb.TOKEN, "t0ken")
+    code, found, _, err = started("--host", "0.0.0.0")
+    assert (code, found) == (2, [])
+    assert f"a token in {verb.TOKEN} that is too short" in err
+    assert "t0ken" not in err
+
+
 def test_no_secret_is_on_the_command_line(started):
     _, [(words, env)], _, _ = started("--host", "0.0.0.0")
     line = " ".join(words)

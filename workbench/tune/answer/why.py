@@ -8,14 +8,11 @@ from typing import Any
 
 from workbench.errors import StoreError, WorkbenchError
 from workbench.i18n import phrase, phrases
-from workbench.planning.rule import step_facts
+from workbench.planning.step_facts import step_facts, used_up
 from workbench.store import open_run
 from workbench.tune.answer.candidates import Candidate, gain, measured
 from workbench.tune.goal import FAILED, Goal
 from workbench.tune.trial import Result
-
-_FULL = 0.95  # share of KV blocks from which the pool counts as full
-_OFTEN = 0.2  # share of steps, or requests on average
 
 
 @dataclass(frozen=True)
@@ -219,13 +216,10 @@ def spent_on(result: Result) -> str:
 
 
 def resource(facts: Mapping[str, float | None], max_running: int | None = None) -> str:
-    """The same from figures of the steps, see :func:`workbench.planning.rule.step_facts`."""
-    f = {name: value or 0.0 for name, value in facts.items()}
-    if f.get("preemptions") or (f.get("kv_max", 0.0) >= _FULL and f.get("waiting_mean", 0.0) > _OFTEN):
-        return phrase("KV pool full")
-    if max_running is not None and f.get("running_max", 0.0) >= max_running and f.get("at_cap", 0.0) >= _OFTEN:
-        return phrase("running cap of {max_running}", max_running=max_running)
-    busy, prefill = f.get("busy", 0.0), f.get("prefill_time", 0.0)
+    """The same from figures of the steps, see :func:`workbench.planning.step_facts.step_facts`."""
+    if spent := used_up(facts, max_running):
+        return spent
+    busy, prefill = facts.get("busy") or 0.0, facts.get("prefill_time") or 0.0
     if busy < 1 / 2:
         return phrase("waiting for requests: steps ran for {busy:.0%} of the time", busy=busy)
     kind, share = (phrase("prefill"), prefill) if prefill >= 1 / 2 else (phrase("decode"), 1 - prefill)

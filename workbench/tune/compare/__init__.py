@@ -10,6 +10,7 @@ bootstrap   block bootstrap of a ratio over pairs, and within single runs
 spending    how sure each look must be, so that stopping early does not raise the error
 verdict     better, no difference shown, or how many more rounds
 comparison  all of it as data
+exact       what two simulated runs of the same load say, in which there is no chance
 recorded    what recorded runs can say, which were not played in turn
 """
 

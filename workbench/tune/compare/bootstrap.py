@@ -52,6 +52,11 @@ class Estimate:
         return abs(self.log) > _ROUNDING and not self.low <= 1.0 <= self.high
 
     @property
+    def is_exact(self) -> bool:
+        """Whether chance has no part in it: see :mod:`workbench.tune.compare.exact`."""
+        return self.level == 1.0
+
+    @property
     def log(self) -> float:
         """Natural logarithm of the ratio."""
         return math.log(self.ratio)

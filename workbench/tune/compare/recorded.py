@@ -19,8 +19,9 @@ from workbench.run import RecordedRun
 from workbench.store import list_runs
 from workbench.tune.compare.bootstrap import Estimate, Floats, of_groups, within
 from workbench.tune.compare.comparison import table_of
+from workbench.tune.compare.exact import HOW, MODELLED, exact, is_exact
 from workbench.tune.compare.measures import COUNTED, MEASURES, PRIMARY, column, figures, measure
-from workbench.tune.compare.verdict import Verdict, size
+from workbench.tune.compare.verdict import Verdict, not_shown, size
 
 _LEAST_RUNS = 3  # of each, from which their own spread is known
 _BINS = 50  # of a run's time, for its throughput
@@ -70,16 +71,10 @@ class RecordedComparison:
                 "needs more rounds",
                 phrase("nothing can be said: the runs do not have {measure}", measure=phrase(what.words)),
             )
-        said = phrase("{level:g} % interval, {how}", level=100 * one.level, how=self.how)
+        interval = phrase("{level:g} % interval, {how}", level=100 * one.level, how=self.how)
+        said = self.how if one.is_exact else interval
         if not one.differs:
-            words = phrase(
-                "no difference shown: {measure} of A {low:+.1f} to {high:+.1f} % beside B's ({said})",
-                measure=phrase(what.words),
-                low=100 * (one.low - 1),
-                high=100 * (one.high - 1),
-                said=said,
-            )
-            return Verdict("no difference shown", words)
+            return not_shown(one, what, said)
         a_better = (one.ratio > 1) == (what.direction == "maximize")
         shown = one if a_better else one.inverse
         letter = "A" if a_better else "B"
@@ -117,7 +112,8 @@ def compare_recorded(a: Path | str, b: Path | str, *, primary: str = PRIMARY) ->
     """Compare runs that are on disk.
 
     With three runs or more of each, intervals come from how the runs of one setting differ (Welch's t on logarithms);
-    else from blocks of gaps and of time within the runs, which know nothing of one run differing from the next.
+    else from blocks of gaps and of time within the runs, which know nothing of one run differing from the next. Of two
+    simulated runs of the same load every ratio is exact, that of a maximum too.
 
     Args:
         a: a run folder, or a folder of run folders.
@@ -131,10 +127,14 @@ def compare_recorded(a: Path | str, b: Path | str, *, primary: str = PRIMARY) ->
     """
     measure(primary)
     groups = {letter: _runs(letter, Path(folder)) for letter, folder in (("A", a), ("B", b))}
+    alone = is_exact(*groups.values())
     sides = [[figures(run.trace, run.slo) for run in group] for group in groups.values()]
     values = {name: (column(sides[0], name), column(sides[1], name)) for name in MEASURES}
     known = {name: pair for name, pair in values.items() if all(np.isfinite(one).any() for one in pair)}
-    if all(len(group) >= _LEAST_RUNS for group in groups.values()):
+    if alone:
+        how = phrase(HOW)
+        found = {name: exact(*pair) for name, pair in known.items()}
+    elif all(len(group) >= _LEAST_RUNS for group in groups.values()):
         how = phrase("from {a} and {b} runs", a=len(groups["A"]), b=len(groups["B"]))
         found = {name: of_groups(*pair, alpha=_ALPHA, counted=name in COUNTED) for name, pair in known.items()}
     else:
@@ -149,7 +149,7 @@ def compare_recorded(a: Path | str, b: Path | str, *, primary: str = PRIMARY) ->
         how,
         estimates,
         {name: values[name] for name in estimates},
-        (_NOT_IN_TURN, *_differences(groups["A"], groups["B"])),
+        (MODELLED if alone else _NOT_IN_TURN, *_differences(groups["A"], groups["B"])),
     )
 
 

@@ -91,6 +91,26 @@ def decide(
     return Verdict("needs more rounds", words, more)
 
 
+def not_shown(estimate: Estimate, measure: Objective, said: str) -> Verdict:
+    """The verdict where recorded runs show no difference; they cannot tell where it may be a factor of two or more.
+
+    Args:
+        estimate: A's figure over B's, whose interval holds 1.
+        measure: of the figure.
+        said: what the interval comes from.
+    """
+    what = phrase(measure.words)
+    if estimate.is_exact:
+        words = phrase("no difference: {measure} is the same in both ({said})", measure=what, said=said)
+        return Verdict("no difference shown", words)
+    told = {"measure": what, "low": 100 * (estimate.low - 1), "high": 100 * (estimate.high - 1), "said": said}
+    if estimate.low < 1 / _FACTOR or estimate.high > _FACTOR:
+        words = phrase("these runs cannot tell: {measure} of A {low:+.1f} to {high:+.1f} % beside B's ({said})", **told)
+        return Verdict("needs more rounds", words)
+    words = phrase("no difference shown: {measure} of A {low:+.1f} to {high:+.1f} % beside B's ({said})", **told)
+    return Verdict("no difference shown", words)
+
+
 def one_sided(estimate: Estimate) -> tuple[float, float]:
     """The ratios that two one-sided tests at 5 % exclude nothing between: a 90 % interval."""
     freedom = max(1.0, estimate.pairs / estimate.block - 1)
@@ -132,6 +152,9 @@ def size(estimate: Estimate, measure: Objective) -> str:
     what = phrase(measure.words)
     which = phrase("{measure} lower", measure=what) if lower else phrase("{measure} higher", measure=what)
     times, ends = (1 / ratio, (1 / high, 1 / low)) if lower else (ratio, (low, high))
+    if estimate.is_exact:
+        factor = phrase("a factor of {times:.3g} ({which})", times=times, which=which)
+        return factor if times >= _FACTOR else phrase("{size:.1f} % ({which})", size=100 * abs(ratio - 1), which=which)
     if times >= _FACTOR:
         return phrase(
             "a factor of {times:.3g} ({low:.3g} to {high:.3g}; {which})",

@@ -16,8 +16,8 @@ from workbench.i18n import translate
 from workbench.metrics.requests import LONG_PROMPT
 from workbench.trace import Trace
 from workbench.ui.charts.theme import Look
+from workbench.units import MIB
 
-MIB = 1024 * 1024
 _FURTHER = {  # knobs that few revisions set → the policy that alone goes by one; none where all do
     "target_gap_ms": "target_gap",
     "aging_s": "qos",

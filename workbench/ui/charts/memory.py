@@ -10,15 +10,15 @@ import pandas as pd
 
 from workbench.i18n import marked, translate
 from workbench.trace import Trace
-from workbench.ui.charts.data import MIB, bar_ends, decimate, hold_s, known, on_span, timeline
+from workbench.ui.charts.data import bar_ends, decimate, hold_s, known, on_span, timeline
 from workbench.ui.charts.knobs import RULES, knob_frames
 from workbench.ui.charts.memory_marks import ACTIVATION, NAME, PARTS, draw_memory
 from workbench.ui.charts.origin import origin, why_missing
 from workbench.ui.charts.scales import present
 from workbench.ui.charts.theme import Look, finish, message_chart
+from workbench.units import GIB, MIB
 
 MISSING = marked("No memory peak per step")
-GIB = 1024 * MIB
 RESIDENT = "host engine rss"  # the sampler's name of what the engine's processes hold
 
 

@@ -11,11 +11,12 @@ import pandas as pd
 from workbench.i18n import marked, translate
 from workbench.metrics import MemoryFit, memory_fit, pooled
 from workbench.trace import Trace
-from workbench.ui.charts.data import MIB, decimate, timeline
+from workbench.ui.charts.data import decimate, timeline
 from workbench.ui.charts.memory import MISSING
 from workbench.ui.charts.origin import origin, why_missing
 from workbench.ui.charts.scales import root_ticks, y_axis
 from workbench.ui.charts.theme import SHAPES, Look, finish, message_chart
+from workbench.units import MIB
 
 NAME = marked("Memory peak against tokens in the step")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from workbench.ui.charts.data import MIB
 from workbench.ui.charts.knobs import RULES
-from workbench.ui.charts.memory import GIB, lines_of, stacked
+from workbench.ui.charts.memory import lines_of, stacked
 from workbench.ui.charts.memory_marks import PARTS
 from workbench.ui.charts.queue import CROSSES
 from workbench.ui.charts.queue_marks import RUNNING, WAITING
@@ -17,6 +16,7 @@ from workbench.ui.live.changes import Row
 from workbench.ui.live.chart_rows import ChartRows, Window, bar_end, number, reach_s
 from workbench.ui.live.slots import Slots
 from workbench.ui.live.steps_in import Step
+from workbench.units import GIB, MIB
 
 _BREAKS = 100  # most rows that break the line of step time
 _RULE_ROWS = 2 * RULES  # rules and their labels

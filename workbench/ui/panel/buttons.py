@@ -17,6 +17,8 @@ _THEIRS = (
     (marked("Leave server"), marked("stop(): end the run, and leave the server running as it is")),
 )
 
+_UNKNOWN = marked("Nobody here knows what an attached server was started with: look at how it was started.")
+
 
 class Buttons:
     """All buttons. What each does is in :mod:`workbench.ui.panel.driving`; its tooltip names the method behind it."""
@@ -37,6 +39,7 @@ class Buttons:
         self.code = Button("code", "Copy as code", "code(): the Python lines that do the same")
         self.serve = Button("serve", "Copy vllm serve", "serve_command(): the plain vllm command with these knobs")
         self.sglang = Button("sglang", "Copy SGLang", "serve_command('sglang'): the same by the flags that SGLang has")
+        self._commands = {button: button.hint for button in (self.serve, self.sglang)}
         self.engine = row("engine_row", [self.start, self.stop])
         self.load = row("load_row", [self.run, self.drop])
         self.hand_over: tuple[Part, ...] = (
@@ -50,9 +53,15 @@ class Buttons:
         )
 
     def call(self, *, attached: bool) -> None:
-        """Name the first two after what they do: nobody shall fear that *Stop* ends a server that is not ours."""
+        """Fit them to an engine of ours, or to a server that runs already.
+
+        The first two are named after what they do: nobody shall fear that *Stop* ends a server that is not ours. The
+        commands are of what we start ourselves.
+        """
         for button, (text, hint) in zip((self.start, self.stop), _THEIRS if attached else _OURS, strict=True):
             button.change(text=text, hint=hint)
+        for button, hint in self._commands.items():
+            button.change(off=attached, hint=_UNKNOWN if attached else hint)
 
     def fit(
         self,

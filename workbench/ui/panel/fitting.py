@@ -46,8 +46,8 @@ class Fitting:
             seconds, what = self._driving.progress
             return translate("starting {clock}: {what}", clock=_clock(seconds), what=translate(what))
         if state == "ready":
-            if trouble := getattr(self._bench.engine, "trouble", ""):
-                return str(trouble)
+            if trouble := self._bench.engine.trouble:
+                return trouble
             since = self._bench.engine.ready_since
             up = f" {_clock(time.monotonic() - since)}" if since else ""
             return translate("ready{up} · revision {revision}", up=up, revision=self._bench.engine.revision)

@@ -10,8 +10,7 @@ from workbench.metrics import MemoryFit, memory_fit
 from workbench.run import RecordedRun, Run
 from workbench.session import Workbench
 from workbench.simulate.engine import SimulatedEngine
-
-_MIB, _GIB = 1 << 20, 1 << 30
+from workbench.units import GIB, MIB
 
 
 class StepMemory:
@@ -62,14 +61,14 @@ class StepMemory:
         tokens, peak = self._most
         said = [
             translate(
-                "Largest peak measured: {mib:,.1f} MiB in a step of {tokens:,} tokens", mib=peak / _MIB, tokens=tokens
+                "Largest peak measured: {mib:,.1f} MiB in a step of {tokens:,} tokens", mib=peak / MIB, tokens=tokens
             )
         ]
         free = float(psutil.virtual_memory().available) if engine.label == "live CPU" else None
         if free is not None:
-            said[0] += translate(", {gib:,.1f} GiB are free", gib=free / _GIB)
+            said[0] += translate(", {gib:,.1f} GiB are free", gib=free / GIB)
         if self._fit is not None:
-            mib = self._fit.bytes_at(budget) / _MIB
+            mib = self._fit.bytes_at(budget) / MIB
             said.append(translate("one of {tokens:,} needs about {mib:,.1f} MiB (fit)", tokens=budget, mib=mib))
             if free is not None:
                 said.append(translate("one of more than {tokens:,} would die", tokens=self._fit.tokens_in(free)))
