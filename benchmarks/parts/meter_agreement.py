@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from workbench.workload.request import Request, Workload
 WIDTH = 4  # requests in flight, the next when one ends
 PROMPT = 128  # tokens, about: a text that is cut there may be one token longer when it is read again
 
-Times = dict[str, list[float]]  # ms, of each request or each gap
+Times = Mapping[str, Sequence[float]]  # ms, of each request or each gap
 Client = Callable[[StockEngine, list[str], int, Path], Times]
 
 
