@@ -38,6 +38,7 @@ def peak_drop(whole: Measured, chunked: Measured) -> Verdict:
     Raises:
         InputError: the first took several steps or the second one only, or no peak was measured.
     """
+    _expect_measured(whole, chunked)
     one, many = LongPrompt.of(whole), LongPrompt.of(chunked)
     if len(one.chunks) > 1 or len(many.chunks) == 1 or one.tokens != many.tokens:
         got = f"{one.tokens:,} tokens in {len(one.chunks)} steps and {many.tokens:,} in {len(many.chunks)}"
@@ -105,6 +106,7 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
         InputError: there are too few equal chunks or sizes, the interval is 1 or more wide, or no peak was measured.
     """
     runs = (chunked, *others)
+    _expect_measured(*runs)
     fit = memory_fit(_of_prefill(pooled(run.trace for run in runs)))
     if fit is None:
         raise InputError("runs", "too few step sizes with a peak", "at least three", "play other budgets as well")
@@ -151,6 +153,12 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
         ),
         untested="" if on_gpu(runs) else phrase("CUDA kernels."),
     )
+
+
+def _expect_measured(*runs: Measured) -> None:
+    """A simulated run has peaks by a law that was put into it, straight or not: it cannot tell which."""
+    if any(run.trace.meta.get("label") == "simulated" for run in runs):
+        raise InputError("runs", "simulated memory peaks", "measured ones", "play them on a live engine")
 
 
 def _of_prefill(trace: Trace) -> Trace:
