@@ -36,6 +36,7 @@ def test_a_line_for_each_claim(workbench):
     assert "C10 holds in part" in out
     assert "[bold]" not in out, "the console takes no markup"
     assert "C14 not judged" in out
+    assert max(len(line) for line in out.splitlines()) <= 120, "wrapped at the width of a pipe"
     c10 = " ".join(out[out.index("C10 ") : out.index("C11 ")].split())
     assert c10.endswith("Not tested here: swap: vLLM V1 preempts by recompute only, and KV offload needs a GPU.")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from workbench import console
 from workbench.cli.options import JsonFlag, StartUp, start_up_fields, target
@@ -83,8 +84,9 @@ def _show(sheet: Sheet, written: Path | None, as_json: bool) -> None:
         typer.echo(json.dumps(facts | {"sheet": str(written.resolve()) if written else None}, indent=2))
         return
     for row in sheet.rows:
-        console.out.print(f"{row.claim.id} {translate(row.word)}", style="bold", end=" ", highlight=False)
-        console.out.print(f"{translate(row.claim.text)}{translate('.')}", style="dim", markup=False, highlight=False)
+        said = f" {translate(row.claim.text)}{translate('.')}"
+        head = Text.assemble((f"{row.claim.id} {translate(row.word)}", "bold"), (said, "dim"))
+        console.out.print(head, highlight=False)
         where = f" [{translate(row.origin)}]" if row.origin else ""
         console.out.print(f"   {translate(row.numbers)}{where}", markup=False, highlight=False)
         if row.verdict and row.verdict.untested:  # a verdict is about what was tried, and says what was not
