@@ -115,3 +115,21 @@ def test_peaks_that_a_simulator_was_told_are_no_evidence(make):
     for judge in (peak_drop, memory_exponent):
         with pytest.raises(InputError, match="got 'simulated memory peaks', expected measured ones"):
             judge(whole, chunked) if judge is peak_drop else judge(chunked, whole)
+
+
+@pytest.mark.parametrize(
+    ("power", "law"),
+    [
+        (1.0, "a straight line"),
+        (1.01, "a straight line"),  # its interval does not have 1 in it, and is far from any other law
+        (1.2, "neither straight nor square, nearest 1"),
+        (1.8, "neither straight nor square, nearest 2"),
+        (1.98, "a square"),
+    ],
+)
+def test_a_narrow_interval_beside_a_power_is_that_power(make, power, law):
+    runs = (run(make, size, 4, lambda c, _: ((c + 2) / 100) ** power) for size in (500, 1000, 2000, 4000))
+    verdict = memory_exponent(*runs)
+    assert f"exponent of C is {power:.2f}" in verdict.sentence
+    assert verdict.sentence.endswith(f": {law}.")
+    assert verdict.outcome == ("holds" if law == "a square" else "holds in part")
