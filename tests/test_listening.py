@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import socket
 from pathlib import Path
 
 import pytest
 
+from workbench import listening
 from workbench.config import EngineConfig
 from workbench.engine.checks import open_key, opened
 from workbench.engine.command import server_argv, server_environment
-from workbench.errors import ConfigError
-from workbench.listening import KEY, host_in, is_loopback, is_strong, key_for, token_for
+from workbench.errors import ConfigError, InputError
+from workbench.listening import KEY, free_port, host_in, is_loopback, is_strong, key_for, token_for
 from workbench.models import ModelFiles
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -146,3 +148,35 @@ def test_nothing_of_ours_is_bound_to_more_than_loopback():
         if "0.0.0.0" in line or 'bind(("",' in line or 'bind(("::' in line
     ]
     assert [line for line in found if "EVERYWHERE = " not in line] == []
+
+
+@pytest.fixture
+def taken():
+    """A port of loopback on which something listens."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        yield holder.getsockname()[1]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", listening.EVERYWHERE])
+def test_the_next_free_port_is_known_before_it_is_said(taken, host):
+    port = free_port(host, taken)
+    assert taken < port < taken + listening.PORTS
+    assert free_port(host, port) == port
+
+
+def test_a_port_that_cannot_be_had_is_one_line(taken, monkeypatch):
+    with pytest.raises(InputError, match=r"^host: got '192\.0\.2\.1', expected an address of this machine"):
+        free_port("192.0.2.1", 8866)  # kept for documents, so no machine has it
+    monkeypatch.setattr(listening, "PORTS", 1)
+    with pytest.raises(InputError, match=f"{taken} to {taken}, all taken"):
+        free_port("127.0.0.1", taken)
+
+
+def test_the_dashboard_says_the_port_that_it_has(dashboard, taken):
+    argv, environment, words = dashboard.command("127.0.0.1", taken, [])
+    port = next(int(word.removeprefix("--port=")) for word in argv if word.startswith("--port="))
+    assert port != taken
+    assert words == f"dashboard: http://127.0.0.1:{port}/?token={environment['JUPYTER_TOKEN']}"
+    assert "--Voila.port_retries=0" in argv

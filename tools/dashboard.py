@@ -12,7 +12,7 @@ import secrets
 import sys
 
 from workbench.errors import InputError
-from workbench.listening import KEY, is_loopback, token_for
+from workbench.listening import KEY, free_port, is_loopback, token_for
 
 NOTEBOOK = "notebooks/00_quickstart.ipynb"
 
@@ -22,19 +22,21 @@ def command(host: str, port: int, more: list[str]) -> tuple[list[str], dict[str,
 
     Args:
         host: address to listen on.
-        port: to listen on; Voilà takes a later one where it is taken.
+        port: to listen on; the next free one where it is taken.
         more: arguments for Voilà.
 
     Raises:
-        InputError: others reach it, and one's own token is one that they could guess.
+        InputError: others reach it, and one's own token is one that they could guess; or nothing can listen there.
     """
     alone = is_loopback(host)
     token, new = (secrets.token_urlsafe(24), True) if alone else token_for(host, KEY, "dashboard")
+    port = free_port(host, port)
     # The token travels in the environment: a command line is seen by every user of the machine.
-    argv = [sys.executable, "-m", "voila", NOTEBOOK, f"--Voila.ip={host}", f"--port={port}", "--Voila.auto_token=True"]
+    argv = [sys.executable, "-m", "voila", NOTEBOOK, f"--Voila.ip={host}", f"--port={port}"]
+    argv += ["--Voila.port_retries=0", "--Voila.auto_token=True"]
     environment = {**os.environ, "JUPYTER_TOKEN": token}
     if alone:
-        words = f"dashboard: http://127.0.0.1:{port}/?token={token} (port {port}, or the next free one)"
+        words = f"dashboard: http://127.0.0.1:{port}/?token={token}"
     else:
         shown = f"[{host}]" if ":" in host else host
         words = (

@@ -74,4 +74,6 @@ class InUse:
         """One run at a time."""
         self._expect_ready(f"{what}: got a workload")
         if self.playing:
-            raise EngineError(f"{what}: got a second run, expected one at a time; wait for the first or cancel it")
+            raise EngineError(
+                f"{what}: got a second run, expected one at a time; wait for the first, or stop it (wb.stop_load())"
+            )

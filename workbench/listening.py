@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import secrets
+import socket
 from collections.abc import Iterable
 
-from workbench.errors import ConfigError
+from workbench.errors import ConfigError, InputError
 from workbench.redact import know
 
 KEY = "WORKBENCH_API_KEY"  # environment variable of a key that others are given
 LEAST = 16  # characters of it
 EVERYWHERE = "0.0.0.0"  # noqa: S104  every address of the machine, 127.0.0.1 among them
+PORTS = 20  # that are tried, one after the other
 
 
 def is_loopback(host: str) -> bool:
@@ -89,3 +92,50 @@ def host_in(argv: Iterable[str]) -> str | None:
         elif flag in ("--ho", "--hos", "--host"):  # argparse takes the beginnings too
             found, follows = (value, False) if equals else (found, True)
     return found
+
+
+def free_port(host: str, port: int) -> int:
+    """The first port from ``port`` on that a server may have on ``host``: known before its address is printed.
+
+    Raises:
+        InputError: ``host`` is not of this machine, the user may not listen on such a port, or all of
+            :data:`PORTS` are taken.
+    """
+    for one in range(port, min(port + PORTS, 65_536)):
+        try:
+            _listen(host, one)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                continue
+            if error.errno == errno.EACCES:
+                fix = "give one of 1024 or above"
+                raise InputError("port", one, "one that you may listen on", fix) from None
+            fix = f"give 127.0.0.1, or {EVERYWHERE} for all of this machine's"
+            raise InputError("host", host, "an address of this machine", fix) from None
+        return one
+    last = min(port + PORTS, 65_536) - 1
+    raise InputError("port", f"{port} to {last}, all taken", "a free one", "end what listens there, or give another")
+
+
+def _listen(host: str, port: int) -> None:
+    """Try it for a moment, as a server does.
+
+    Raises:
+        OSError: it cannot be.
+    """
+    missing: OSError | None = OSError(errno.EADDRNOTAVAIL, "no such address")
+    found = socket.getaddrinfo(host.strip("[]") or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, kind, protocol, _, address in found:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                probe.bind(address)
+                probe.listen()
+            missing = None
+        except OSError as error:  # localhost is also ::1, which a machine without IPv6 does not have
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                raise
+    if missing is not None:
+        raise missing

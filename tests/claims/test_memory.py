@@ -107,3 +107,29 @@ def test_one_outlier_among_steps_without_prefill_does_not_empty_the_fit(make):
     runs[0].trace = Trace({**runs[0].trace.tables, "steps": table_of("steps", rows)}, runs[0].trace.meta)
     assert "The exponent of C is 1.00" in memory_exponent(*runs).sentence
     assert "steps of 502 to 4,002" in memory_exponent(*runs).sentence
+
+
+def test_peaks_that_a_simulator_was_told_are_no_evidence(make):
+    whole = make([4096], [1.0], peaks=[80], label="simulated")
+    chunked = make([512] * 8, [0.2] * 8, peaks=[10] * 8, label="simulated")
+    for judge in (peak_drop, memory_exponent):
+        with pytest.raises(InputError, match="got 'simulated memory peaks', expected measured ones"):
+            judge(whole, chunked) if judge is peak_drop else judge(chunked, whole)
+
+
+@pytest.mark.parametrize(
+    ("power", "law"),
+    [
+        (1.0, "a straight line"),
+        (1.01, "a straight line"),  # its interval does not have 1 in it, and is far from any other law
+        (1.2, "neither straight nor square, nearest 1"),
+        (1.8, "neither straight nor square, nearest 2"),
+        (1.98, "a square"),
+    ],
+)
+def test_a_narrow_interval_beside_a_power_is_that_power(make, power, law):
+    runs = (run(make, size, 4, lambda c, _: ((c + 2) / 100) ** power) for size in (500, 1000, 2000, 4000))
+    verdict = memory_exponent(*runs)
+    assert f"exponent of C is {power:.2f}" in verdict.sentence
+    assert verdict.sentence.endswith(f": {law}.")
+    assert verdict.outcome == ("holds" if law == "a square" else "holds in part")

@@ -20,7 +20,8 @@ def recompute_or_swap(run: Measured, device: str | None = None, devices: int = 1
 
     Recompute is what the fitted prefill cost says. Swap is KV bytes over the bandwidth that was measured between host
     and device, or else over a published link, out and in. Holds when recompute is cheaper at every length up to 2K
-    and swap at every length from 16K on; in part when one of the two is so.
+    and swap at every length from 16K on; in part when one of the two is so and they cross somewhere; otherwise it does
+    not hold here: where one of them is cheaper at every length, the length decides nothing.
 
     Args:
         run: with prefill steps and the model's shape in its metadata.
@@ -37,7 +38,10 @@ def recompute_or_swap(run: Measured, device: str | None = None, devices: int = 1
             raise InputError("run", f"{way} {why}", "both ways known", "play long prompts in chunks on a live engine")
     ahead = frame["recompute_s"] < frame["swap_s"]
     short, long = bool(ahead[frame["tokens"] <= SHORT].all()), not bool(ahead[frame["tokens"] >= LONG].any())
-    outcome: Outcome = "holds" if short and long else "holds in part" if short or long else "does not hold here"
+    cross = bool(ahead.any()) and not bool(ahead.all())
+    outcome: Outcome = "does not hold here"
+    if cross and (short or long):
+        outcome = "holds" if short and long else "holds in part"
     return Verdict(
         claim="C11",
         text="Under 2K tokens recompute, over 16K swap",

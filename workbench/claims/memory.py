@@ -22,6 +22,9 @@ SQUARE = 2.0
 LEVEL = 1.25
 # An interval as wide as this can have both 1 and 2 in it, and then tells nothing of the two apart.
 WIDE = 1.0
+# So near a power, the law is that power: an interval can be narrower than the logits and buffers beside the chunk, and
+# one of 1.001 to 1.006 is a straight line for whoever sizes memory.
+NEAR = 0.05
 _ABOVE = 1.5  # see memory_exponent
 # One step of hundreds may touch memory for the first time (a lazily made buffer, a growing allocator): such an outlier
 # is not what a step without prefill needs, so the floor is this percentile of them and not their largest.
@@ -38,6 +41,7 @@ def peak_drop(whole: Measured, chunked: Measured) -> Verdict:
     Raises:
         InputError: the first took several steps or the second one only, or no peak was measured.
     """
+    _expect_measured(whole, chunked)
     one, many = LongPrompt.of(whole), LongPrompt.of(chunked)
     if len(one.chunks) > 1 or len(many.chunks) == 1 or one.tokens != many.tokens:
         got = f"{one.tokens:,} tokens in {len(one.chunks)} steps and {many.tokens:,} in {len(many.chunks)}"
@@ -91,8 +95,9 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
     """Judge C5: with which power of the chunk the memory goes, and whether the prompt's length plays a part.
 
     Two things are measured: the exponent through the steps of all runs with its 95 % interval, and whether equal
-    chunks of one prompt need the same memory late in the prompt as early. Holds when the interval has 2 in it
-    and equal chunks need the same; in part when only one of the two is so; otherwise it does not hold here.
+    chunks of one prompt need the same memory late in the prompt as early. Holds when the interval has 2 in it, or
+    misses it by at most 0.05, and equal chunks need the same; in part when only one of the two is so; otherwise it does
+    not hold here.
 
     Steps that need less than 1.5 times what a step without any prefill needs (the 99th percentile of those) are left
     out of the fit: their peak is that of the streams' logits, not of the chunk.
@@ -105,6 +110,7 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
         InputError: there are too few equal chunks or sizes, the interval is 1 or more wide, or no peak was measured.
     """
     runs = (chunked, *others)
+    _expect_measured(*runs)
     fit = memory_fit(_of_prefill(pooled(run.trace for run in runs)))
     if fit is None:
         raise InputError("runs", "too few step sizes with a peak", "at least three", "play other budgets as well")
@@ -113,11 +119,11 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
         raise InputError("runs", got, f"an interval less than {WIDE:g} wide", "play more step sizes")
     early, late, at = _early_and_late(chunked)
     level = late / early <= LEVEL
-    square = fit.low <= SQUARE <= fit.high
+    square = fit.low - NEAR <= SQUARE <= fit.high + NEAR
     outcome: Outcome = "holds" if level and square else "holds in part" if level or square else "does not hold here"
     which = phrase("C, not L") if level else phrase("L as well as C")
     law, near = phrase("a square"), ""
-    if not square and fit.low <= 1 <= fit.high:
+    if not square and fit.low - NEAR <= 1 <= fit.high + NEAR:
         law = phrase("a straight line")
     elif not square:
         law = phrase("neither straight nor square")
@@ -151,6 +157,12 @@ def memory_exponent(chunked: Measured, *others: Measured) -> Verdict:
         ),
         untested="" if on_gpu(runs) else phrase("CUDA kernels."),
     )
+
+
+def _expect_measured(*runs: Measured) -> None:
+    """A simulated run has peaks by a law that was put into it, straight or not: it cannot tell which."""
+    if any(run.trace.meta.get("label") == "simulated" for run in runs):
+        raise InputError("runs", "simulated memory peaks", "measured ones", "play them on a live engine")
 
 
 def _of_prefill(trace: Trace) -> Trace:

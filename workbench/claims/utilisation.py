@@ -13,6 +13,7 @@ from workbench.metrics.mfu import mfu_by_kind, missing, peak_of
 IDLE = 0.15  # the article: decode alone uses less
 BEFORE, AFTER = 0.42, 0.78  # the article's MFU without and with prefill riding along
 RISE = AFTER / BEFORE
+RISES = 1.1  # less may be noise; more is a rise, if not the article's
 _STEPS = 5  # of each kind: fewer may be the first ones, which are slow, or the last
 
 
@@ -20,8 +21,8 @@ def utilisation(run: Measured, apart: Measured | None = None) -> Verdict:
     """Judge C9 from a run in which prompts were prefilled in steps that decoded too.
 
     Holds when steps of decodes alone stay below 15 % MFU and mixed steps reach 1.86 times theirs (78 % over 42 %); in
-    part when only one of the two is so. MFU is weighted with time: FLOPs of all steps of a kind over what the peak
-    would have done meanwhile.
+    part when they stay below it, or mixed steps have at least 1.1 times theirs. MFU is weighted with time:
+    FLOPs of all steps of a kind over what the peak would have done meanwhile.
 
     Args:
         run: with decode-only and mixed steps.
@@ -39,8 +40,10 @@ def utilisation(run: Measured, apart: Measured | None = None) -> Verdict:
                 "run", f"{steps} {kind} steps", f"at least {_STEPS}", "play chats and long prompts, policy chunked"
             )
     decode, mixed = float(kinds["mfu"]["decode"]), float(kinds["mfu"]["mixed"])
-    idle, raised = decode < IDLE, mixed >= RISE * decode
-    outcome: Outcome = "holds" if idle and raised else "holds in part" if idle or raised else "does not hold here"
+    idle = decode < IDLE
+    outcome: Outcome = "holds in part" if idle or mixed >= RISES * decode else "does not hold here"
+    if idle and mixed >= RISE * decode:
+        outcome = "holds"
     whole = ""
     if apart is not None:
         one, other = float(kinds["mfu"]["all"]), float(_kinds(apart)["mfu"]["all"])

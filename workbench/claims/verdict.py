@@ -14,6 +14,7 @@ from workbench.origin import origin_words
 from workbench.trace import Trace
 
 Outcome = Literal["holds", "holds in part", "does not hold here"]
+UNTESTED = marked("Not tested here")
 _SIGN: dict[Outcome, str] = {"holds": "✔", "holds in part": "◐", "does not hold here": "✘"}
 # Okabe-Ito, as on the charts: no meaning by colour alone, the sign and the words say it too.
 OUTCOME_COLOUR: dict[Outcome, str] = {"holds": "#009e73", "holds in part": "#e69f00", "does not hold here": "#d55e00"}
@@ -61,7 +62,7 @@ class Verdict:
         every = (
             (marked("The article says"), self.article),
             (marked("Arithmetic"), self.arithmetic),
-            (marked("Not tested here"), self.untested),
+            (UNTESTED, self.untested),
         )
         return [(heading, text) for heading, text in every if text]
 

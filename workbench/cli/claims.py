@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from workbench import console
 from workbench.cli.options import JsonFlag, StartUp, start_up_fields, target
@@ -73,16 +74,24 @@ def _written(out: Path, sheet: Sheet, tell: Tell) -> Path:
 
 
 def _show(sheet: Sheet, written: Path | None, as_json: bool) -> None:
+    from workbench.claims.verdict import UNTESTED  # here, since metrics take a second to import
+
     if as_json:
         rows = json.loads(sheet.table.reset_index().to_json(orient="records"))
+        for shown, row in zip(rows, sheet.rows, strict=True):
+            shown["notes"] = dict(row.verdict.notes) if row.verdict else {}
         facts = {"summary": sheet.summary, "trouble": list(sheet.trouble), "rows": rows}
         typer.echo(json.dumps(facts | {"sheet": str(written.resolve()) if written else None}, indent=2))
         return
     for row in sheet.rows:
-        console.out.print(f"{row.claim.id} {translate(row.word)}", style="bold", end=" ", highlight=False)
-        console.out.print(f"{translate(row.claim.text)}{translate('.')}", style="dim", markup=False, highlight=False)
+        said = f" {translate(row.claim.text)}{translate('.')}"
+        head = Text.assemble((f"{row.claim.id} {translate(row.word)}", "bold"), (said, "dim"))
+        console.out.print(head, highlight=False)
         where = f" [{translate(row.origin)}]" if row.origin else ""
         console.out.print(f"   {translate(row.numbers)}{where}", markup=False, highlight=False)
+        if row.verdict and row.verdict.untested:  # a verdict is about what was tried, and says what was not
+            said = f"{translate(UNTESTED)}: {translate(row.verdict.untested)}"
+            console.out.print(f"   {said}", style="dim", markup=False, highlight=False)
     for line in sheet.trouble:
         console.err.print(translate(line), markup=False, highlight=False, soft_wrap=True)
     console.out.print(f"\n{translate(sheet.summary)}", style="bold", highlight=False)

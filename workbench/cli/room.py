@@ -27,19 +27,20 @@ TOKEN, KEY = "WORKBENCH_ROOM_TOKEN", "WORKBENCH_ROOM_KEY"  # read by tools/jupyt
 @room_verb.command()
 def room(
     host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8866,
+    port: Annotated[int, typer.Option(help="Port to listen on, or the next free one.", min=1, max=65535)] = 8866,
     runs: RunsRoot = None,
 ) -> None:
     """Show one engine to a room: pages that only look at its runs, and a teacher's page that drives it."""
     _expect_installed()
     root = (default_root() if runs is None else runs).resolve()
     prepare_root(root)
-    token = _token(host)
+    token, port = _token(host), listening.free_port(host, port)
     key = os.environ.get(KEY) or secrets.token_urlsafe(16)
     for line in says(host, port, root, token, key):
         typer.echo(line)
     sys.stdout.flush()
     command = [sys.executable, "-m", "voila", str(NOTEBOOK), "--no-browser", f"--Voila.ip={host}", f"--port={port}"]
+    command.append("--Voila.port_retries=0")  # the address that was printed, or none
     os.chdir(ROOT)
     os.execve(sys.executable, command, environment(root, token, key))  # noqa: S606  Ctrl-C and the exit code are its
 

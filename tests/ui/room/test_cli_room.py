@@ -70,6 +70,18 @@ def test_elsewhere_one_s_own_token_is_taken_unless_it_can_be_guessed(started, mo
     assert "t0ken" not in err
 
 
+def test_the_addresses_have_the_port_that_is_served(started):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        taken = holder.getsockname()[1]
+        _, [(words, _)], out, _ = started("--port", str(taken))
+    port = next(int(word.removeprefix("--port=")) for word in words if word.startswith("--port="))
+    assert port != taken
+    assert [line.split()[1].split("?")[0] for line in out.splitlines()] == [f"http://127.0.0.1:{port}/"] * 2
+    assert "--Voila.port_retries=0" in words
+
+
 def test_no_secret_is_on_the_command_line(started):
     _, [(words, env)], _, _ = started("--host", "0.0.0.0")
     line = " ".join(words)
