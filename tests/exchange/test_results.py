@@ -58,6 +58,10 @@ def test_vllm_bench_says_the_same_figures_as_its_trace(data):
     assert found["tpot_p50_ms"] == pytest.approx(said["median_tpot_ms"])
     assert found["ttft_p50_s"] is None  # the planned arrival is not in the file
     assert found["steps"] is None
+    assert found["goodput_per_s"] is None  # without a TTFT nobody knows: not 0
+    assert found["classes"]["imported"]["goodput_per_s"] is None
+    assert found["prompt_tokens_per_s"] == pytest.approx(said["total_input_tokens"] / found["duration_s"])
+    assert found["stalls"] == sum(gap > 0.2 for gaps in said["itls"] for gap in gaps) == 0
     assert any("planned arrival" in missing for missing in results.missing)
 
 
@@ -73,6 +77,7 @@ def test_guidellm_has_first_and_last_tokens_and_no_gaps(data):
     assert trace.tables["tokens"].num_rows == 0
     assert trace.requests["prompt_tokens"].tolist() == [one["prompt_tokens"] for one in said]
     assert metrics.summary(trace, SLO())["tokens"] == 40
+    assert metrics.summary(trace, SLO())["stalls"] is None  # without arrivals nobody knows: not 0
     assert trace.requests["sent_s"].min() == 0.0
 
 
@@ -84,6 +89,9 @@ def test_guidellm_plans_arrivals_under_a_rate(data, tmp_path):
     timings = [one["info"]["timings"] for one in whole["benchmarks"][0]["requests"]["successful"]]
     lag = [one["request_start"] - one["targeted_start"] for one in timings]
     assert metrics.request_metrics(trace, SLO())["schedule_lag_s"].tolist() == pytest.approx(lag, abs=1e-6)
+    figures = metrics.summary(trace, SLO())
+    assert (figures["ttft_count"], figures["goodput_per_s"], figures["stalls"]) == (5, None, None)  # gaps are not known
+    assert metrics.by_class(trace, SLO())["stalls"].isna().all()
 
 
 def test_guidellm_with_several_benchmarks_asks_which(data, tmp_path):

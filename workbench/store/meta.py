@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from workbench.errors import RunNotFoundError, StoreError
 from workbench.json_file import read_json
-from workbench.printable import printable
+from workbench.printable import printable_data
 from workbench.redact import redact
 from workbench.store import owner
 from workbench.store.shape import fault
@@ -54,7 +54,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise StoreError(
             f"{path}: damaged, expected what a run leaves there ({wrong}); delete the run or restore the file"
         )
-    kept: dict[str, Any] = _shown(meta)  # written by another tool, or another version of ours
+    kept: dict[str, Any] = printable_data(meta)  # written by another tool, or another version of ours
     return kept | {"id": folder.resolve().name}
 
 
@@ -64,18 +64,9 @@ def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
     Raises:
         OSError: the folder is full or read-only; the old file is still there.
     """
-    text = json.dumps(_shown(redact(plain(meta))), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(printable_data(redact(plain(meta))), indent=1, ensure_ascii=False, allow_nan=False)
     with draft_of(folder / META, durable=True) as draft:
         draft.write_text(text, encoding="utf-8")
-
-
-def _shown(value: Any) -> Any:
-    """Plain data without what moves a cursor: a run whose texts hold it would be refused by whoever opens it."""
-    if isinstance(value, dict):
-        return {printable(name): _shown(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_shown(item) for item in value]
-    return printable(value) if isinstance(value, str) else value
 
 
 def status_of(folder: Path, meta: Mapping[str, Any]) -> str:
