@@ -106,3 +106,8 @@ def test_a_stream_shows_no_value_however_it_is_cut(cuts, value):
     stripper = Stripper([value])
     out = b"".join(stripper.feed(whole[a:b]) for a, b in itertools.pairwise(at)) + stripper.close()
     assert out == whole.replace(value.encode(), b"HIDDEN")
+
+
+def test_a_key_is_hidden_as_it_stands_in_an_address_and_in_json(known):
+    known('pa/ss+wo"rd')
+    assert text('GET /v1?x=pa%2Fss%2Bwo%22rd and "pa/ss+wo\\"rd"') == 'GET /v1?x=HIDDEN and "HIDDEN"'

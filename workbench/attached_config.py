@@ -81,6 +81,7 @@ class AttachedConfig(EngineConfig):
     start_timeout_s: float = Field(
         10.0,
         gt=0,
+        le=86_400,
         description="How long the server may take to answer a question.",
         json_schema_extra={"flag": None, "unit": "s"},
     )

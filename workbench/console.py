@@ -9,10 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
 from workbench.i18n import translate
+from workbench.printable import printable
 from workbench.progress_lines import ProgressLines
 
 if TYPE_CHECKING:  # a table needs neither an engine nor pandas
@@ -48,9 +59,31 @@ _CLASS_COLUMNS = {  # heading, and digits after the point
 
 _OF_PREEMPTION = ("preemptions", "recomputed_tokens")
 
-# No markup: names of models, scenarios and runs are other people's, and "[/x]" in one is no tag.
-err = Console(stderr=True, markup=False)
-out = Console(markup=False) if Console().is_terminal else Console(width=_PIPE_WIDTH, markup=False)
+
+class _Plain(Console):
+    """A console for other people's names of models, scenarios and runs: "[/x]" and ":x:" in one are those letters.
+
+    What would move the cursor is a question mark; the escape sequences of Rich itself are not texts.
+    """
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(markup=False, emoji=False, **how)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(printable(text), **how)
+
+
+class _Words(TextColumn):
+    """A column of a bar with other people's names in it."""
+
+    def render(self, task: Task) -> Text:
+        words = super().render(task)
+        words.plain = printable(words.plain)
+        return words
+
+
+err = _Plain(stderr=True)
+out = _Plain() if Console().is_terminal else _Plain(width=_PIPE_WIDTH)
 
 
 class _Bars(Progress):
@@ -78,11 +111,11 @@ def bars() -> Iterator[Progress]:
 def _bars() -> Progress:
     return _Bars(
         SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
+        _Words("{task.description}", markup=False),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}", style="dim", markup=False),
+        _Words("{task.fields[note]}", style="dim", markup=False),
         console=err,
         refresh_per_second=5,
     )

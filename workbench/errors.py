@@ -21,6 +21,7 @@ Every message is one line and names four things: what, the value, what was expec
 
 from __future__ import annotations
 
+from workbench.printable import printable
 from workbench.redact import text
 
 
@@ -30,7 +31,7 @@ class WorkbenchError(Exception):
     exit_code = 1
 
     def __init__(self, message: str = "", *more: object) -> None:
-        super().__init__(text(str(message)), *more)  # it is shown, logged and kept: no key gets there
+        super().__init__(printable(text(str(message))), *more)  # shown, logged and kept: no key, and no escape sequence
 
 
 class InputError(WorkbenchError):
@@ -124,7 +125,7 @@ class EngineStartError(EngineError):
     """
 
     def __init__(self, cause: str, log_tail: tuple[str, ...] = ()) -> None:
-        self.cause, self.log_tail = text(cause), tuple(map(text, log_tail))
+        self.cause, self.log_tail = printable(text(cause)), tuple(printable(text(line)) for line in log_tail)
         super().__init__(cause)
 
 

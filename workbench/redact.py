@@ -6,9 +6,11 @@ address, ``Bearer …``, ``hf_…``), or by its value, where this process has us
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 HIDDEN = "HIDDEN"
 LEAST = 8  # characters of a value that is hidden wherever it stands: a shorter one is also a word
@@ -39,9 +41,12 @@ _known: dict[str, None] = {}  # in the order in which they came
 
 
 def know(secret: str) -> None:
-    """Hide this value from now on, wherever this process shows or keeps it; shorter ones than :data:`LEAST` are not."""
+    """Hide this value from now on, wherever this process shows or keeps it; shorter ones than :data:`LEAST` are not.
+
+    Hidden as well is how it stands in an address and in JSON.
+    """
     if len(secret) >= LEAST:
-        _known[secret] = None
+        _known.update(dict.fromkeys((secret, quote(secret, safe=""), json.dumps(secret)[1:-1])))
 
 
 def is_secret(name: str) -> bool:

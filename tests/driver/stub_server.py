@@ -10,6 +10,7 @@ tells the time of each packet and the tokens in it, ``/seen`` the body and heade
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import sys
 import time
@@ -113,6 +114,7 @@ REFUSALS = {
     "redirect": (307, "", "text/plain"),
     "not_streamed": (200, '{"choices": [{"text": "all at once"}]}', "application/json"),
     "bad_charset": (503, "busy", "text/plain; charset=klingon"),
+    "packed": (200, gzip.compress(b"data: {}\n\n" * 4), "text/event-stream"),
 }
 
 
@@ -131,7 +133,9 @@ class Stub:
             if kind in REFUSALS:
                 status, text, content_type = REFUSALS[kind]
                 headers = {"Content-Type": content_type, "Location": "/elsewhere"}
-                return web.Response(status=status, body=text.encode(), headers=headers)
+                if kind == "packed":
+                    headers["Content-Encoding"] = "gzip"
+                return web.Response(status=status, body=text if kind == "packed" else text.encode(), headers=headers)
             if kind == "slow_headers":
                 await asyncio.sleep(0.15)
                 kind = "plain"

@@ -156,3 +156,50 @@ def test_a_request_that_has_ended_is_let_go_of_though_its_connection_lives():
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_an_empty_reason_is_none_until_the_stream_ends():
+    packets = [event(finish="") + b"\n\n"] * 2
+    _, cut = read(*packets, closed=False, broken="cut")
+    assert (cut.status, cut.error, cut.finish_reason) == ("error", "cut", None)
+    _, whole = read(*packets, event(finish="stop") + b"\n\n")
+    assert (whole.status, whole.finish_reason, whole.output_tokens) == ("ok", "stop", 3)
+
+
+def test_a_running_count_that_stays_0_is_none():
+    closing = b'data: {"choices": [], "usage": {"completion_tokens": 4}}\n\n'
+    tokens, row = read(*[event(total=0) + b"\n\n"] * 3, event("", finish="stop") + b"\n\n" + closing)
+    assert [(token.index, token.n, token.client_s) for token in tokens] == [(0, 1, 1.0), (1, 1, 2.0), (2, 1, 3.0)]
+    assert (row.status, row.output_tokens, row.first_s, row.last_s) == ("ok", 4, 1.0, 3.0)
+
+
+def test_an_empty_first_event_with_a_count_of_0_brings_nothing():
+    tokens, row = read(event("", 0) + b"\n\n", event(total=1) + b"\n\n", event(total=4, finish="stop") + b"\n\n")
+    assert [(token.index, token.n) for token in tokens] == [(0, 1), (1, 3)]
+    assert (row.first_s, row.output_tokens) == (2.0, 4)
+
+
+def test_a_thought_that_comes_as_a_list_of_parts_is_output():
+    part = b'data: {"choices": [{"delta": {"content": [{"type": "thinking", "thinking": []}]}}]}\n\n'
+    empty = b'data: {"choices": [{"delta": {"content": []}}]}\n\n'
+    tokens, row = read(empty, part, part, max_tokens=2)
+    assert ([(token.index, token.n) for token in tokens], row.status) == ([(0, 1), (1, 1)], "ok")
+
+
+@pytest.mark.parametrize("more", [{"total": 2**31 - 1}, {"total": 73}])
+def test_a_count_that_no_max_tokens_allows_is_no_arrival(more):
+    tokens, row = read(event(total=2) + b"\n\n", event(**more) + b"\n\n", event(total=4, finish="length") + b"\n\n")
+    assert [(token.index, token.n) for token in tokens] == [(0, 2)]
+    assert (row.status, row.output_tokens, row.last_s) == ("error", 2, 1.0)
+    assert row.error == f"{more['total']:,} tokens of 4 asked for: the server does not keep to max_tokens"
+
+
+def test_a_server_that_sends_some_tokens_more_than_were_asked_for_is_borne():
+    tokens, row = read(*[event() + b"\n\n"] * 6, event("", finish="length") + b"\n\n")
+    assert (len(tokens), row.status, row.output_tokens) == (6, "ok", 6)
+
+
+def test_a_stream_without_end_is_given_up():
+    tokens, row = read(*[(event() + b"\n\n") * 10] * 100)
+    assert len(tokens) == 2 * 4 + 64
+    assert (row.status, row.error) == ("error", "73 tokens of 4 asked for: the server does not keep to max_tokens")

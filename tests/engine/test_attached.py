@@ -273,6 +273,7 @@ def test_what_goes_wrong_is_one_line_that_says_what_to_do(stub, attach, monkeypa
         ({"url": "http://host/v1", "insecure": True, "ca": "x.pem"}, "one of them"),
         ({"url": "http://host/v1", "chat": True, "tokenizer": "x"}, "completions"),
         ({"url": "http://host:99999/v1"}, "an http or https address"),
+        ({"url": "http://host/v1", "start_timeout_s": 1e300}, "86400 or less"),
         ({}, "url"),
     ],
 )
@@ -356,3 +357,11 @@ def test_leaving_leaves_the_server_as_it_is(stub, attach):
     assert bench.engine.state == "stopped"
     bench.start()  # and attaching again is one call
     assert bench.engine.state == "ready"
+
+
+def test_a_count_that_no_prompt_has_is_not_taken(stub, attach):
+    bench = attach(stub(per_word=1e300).port)
+    bench.start()
+    assert bench.engine.describe()["attached"]["prompts"].startswith(
+        "text of about the length asked for (a token a word)"
+    )

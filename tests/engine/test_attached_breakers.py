@@ -14,7 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from workbench import Workbench, cli
+from workbench import Workbench, cli, redact
+from workbench.engine.attached_http import one_line
 from workbench.errors import EngineStartError
 
 STUB = Path(__file__).with_name("openai_stub.py")
@@ -272,3 +273,10 @@ def test_stop_ends_a_start_that_waits_for_a_server(server, tmp_path):
     thread.join(30)
     assert failed == ["the start was stopped"]
     assert bench.engine.state == "stopped"
+
+
+def test_half_of_a_key_that_a_server_says_again_is_not_shown(monkeypatch):
+    monkeypatch.setattr(redact, "_known", {})
+    redact.know("correct-horse-battery")
+    assert one_line("x" * 150 + " correct-horse-battery") == "x" * 150 + " HIDDEN"
+    assert one_line("correct-horse-battery, and more", 10) == "HIDDEN, an"

@@ -118,6 +118,9 @@ def test_the_documented_command_has_the_flags_of_our_own_engine():
     command = probe_command(device="cpu")
     assert " ".join(command.split()) in " ".join(document.split())
     assert "--async-scheduling" in probe_command(device="cuda")
+    assert f"WORKBENCH_PROBE_FOLDER={Path.home()}/p" in shlex.split(
+        probe_command("~/p", "cpu")
+    )  # quoted it would not be home
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def test_a_run_is_exported(workbench, run, tmp_path, form):
     assert out.is_file() if form == "perfetto" else (out / f"requests.{form}").is_file()
 
 
-def test_a_result_file_is_imported_and_compared(workbench, run, data):
+def test_a_result_file_is_imported_and_compared(workbench, run, data, tmp_path):
     code, said, _ = workbench("import", data / "vllm-bench-0.32.0.json", "--compare", run, "--json")
     assert code == 0
     found = json.loads(said)
@@ -57,6 +57,9 @@ def test_a_result_file_is_imported_and_compared(workbench, run, data):
     assert code == 0
     assert "imported (GuideLLM 0.8.1)" in " ".join(said.split())
     assert any("there are no gaps" in line for line in err)
+    page = tmp_path / "r.html"
+    assert workbench("report", said.splitlines()[-1], "--out", page)[0] == 0
+    assert workbench("report", "--verify", page)[0] == 0
 
 
 BAD = {

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 
+import pyarrow as pa
 import pytest
 
 from workbench.errors import StoreError
-from workbench.exchange import write_perfetto
+from workbench.exchange import perfetto, write_perfetto
 from workbench.exchange.perfetto import COUNTERS, ENGINE, REQUESTS, events, us
+from workbench.trace import Trace
 
 PHASES = {"X": {"ts", "dur", "pid", "tid", "name"}, "C": {"ts", "pid", "name", "args"}, "i": {"ts", "s", "name"},
           "M": {"name", "args", "pid"}}  # fmt: skip
@@ -83,3 +85,29 @@ def test_a_compressed_file_holds_the_same(trace, tmp_path):
 def test_a_file_that_cannot_be_written_is_one_line(trace, tmp_path):
     with pytest.raises(StoreError, match="cannot write"):
         write_perfetto(trace, tmp_path / "no" / "folder.json")
+
+
+def test_a_time_that_no_run_has_is_left_out(trace, tmp_path):
+    tables = dict(trace.tables)
+    far = pa.array([1e303, -1e303, float("nan")], pa.float64())
+    tables["requests"] = tables["requests"].set_column(
+        tables["requests"].schema.get_field_index("done_s"), "done_s", far
+    )
+    events = json.loads(write_perfetto(Trace(tables, trace.meta), tmp_path / "t.json").read_text())["traceEvents"]
+    assert all(abs(event["ts"]) < 1e15 for event in events)
+    assert {event["name"] for event in events} >= {"chat-0", "chat-1", "chat-2"}
+
+
+def test_half_a_file_is_never_there(trace, tmp_path, monkeypatch):
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(b"mine")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+        yield
+
+    monkeypatch.setattr(perfetto, "_steps", fail)
+    with pytest.raises(StoreError, match="No space left"):
+        write_perfetto(trace, path)
+    assert path.read_bytes() == b"mine"
+    assert list(tmp_path.iterdir()) == [path]

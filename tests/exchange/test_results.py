@@ -14,6 +14,7 @@ from workbench import metrics
 from workbench.config import SLO
 from workbench.errors import TraceFileError
 from workbench.exchange import import_file, read_results
+from workbench.exchange import results as results_module
 from workbench.handover import side_by_side
 from workbench.run import RecordedRun
 from workbench.store import RunWriter
@@ -57,6 +58,10 @@ def test_vllm_bench_says_the_same_figures_as_its_trace(data):
     assert found["tpot_p50_ms"] == pytest.approx(said["median_tpot_ms"])
     assert found["ttft_p50_s"] is None  # the planned arrival is not in the file
     assert found["steps"] is None
+    assert found["goodput_per_s"] is None  # without a TTFT nobody knows: not 0
+    assert found["classes"]["imported"]["goodput_per_s"] is None
+    assert found["prompt_tokens_per_s"] == pytest.approx(said["total_input_tokens"] / found["duration_s"])
+    assert found["stalls"] == sum(gap > 0.2 for gaps in said["itls"] for gap in gaps) == 0
     assert any("planned arrival" in missing for missing in results.missing)
 
 
@@ -72,6 +77,7 @@ def test_guidellm_has_first_and_last_tokens_and_no_gaps(data):
     assert trace.tables["tokens"].num_rows == 0
     assert trace.requests["prompt_tokens"].tolist() == [one["prompt_tokens"] for one in said]
     assert metrics.summary(trace, SLO())["tokens"] == 40
+    assert metrics.summary(trace, SLO())["stalls"] is None  # without arrivals nobody knows: not 0
     assert trace.requests["sent_s"].min() == 0.0
 
 
@@ -83,6 +89,9 @@ def test_guidellm_plans_arrivals_under_a_rate(data, tmp_path):
     timings = [one["info"]["timings"] for one in whole["benchmarks"][0]["requests"]["successful"]]
     lag = [one["request_start"] - one["targeted_start"] for one in timings]
     assert metrics.request_metrics(trace, SLO())["schedule_lag_s"].tolist() == pytest.approx(lag, abs=1e-6)
+    figures = metrics.summary(trace, SLO())
+    assert (figures["ttft_count"], figures["goodput_per_s"], figures["stalls"]) == (5, None, None)  # gaps are not known
+    assert metrics.by_class(trace, SLO())["stalls"].isna().all()
 
 
 def test_guidellm_with_several_benchmarks_asks_which(data, tmp_path):
@@ -250,4 +259,55 @@ def test_any_bytes_are_a_named_error(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("r") / "mine.json"
     path.write_bytes(content)
     with pytest.raises(TraceFileError):
+        read_results(path)
+
+
+def guidellm_with(data, tmp_path, **timings):
+    whole = json.loads((data / GUIDELLM).read_text())
+    whole["benchmarks"][0]["requests"]["successful"][1]["info"]["timings"] |= timings
+    (tmp_path / "g.json").write_text(json.dumps(whole))
+    return tmp_path / "g.json"
+
+
+@pytest.mark.parametrize("wrong", ["first_token_iteration", "last_token_iteration", "request_end"])
+def test_a_time_before_the_one_that_it_follows_is_named(data, tmp_path, wrong):
+    with pytest.raises(TraceFileError, match=r"successful-1: got 'a step of \d.* s back in time', expected its send"):
+        import_file(guidellm_with(data, tmp_path, **{wrong: 1.0}), tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+FAR = dict.fromkeys(("request_start", "first_token_iteration", "last_token_iteration", "request_end"), 4e9)
+
+
+@pytest.mark.parametrize("far", [FAR, {"request_end": 4e9}, {"request_end": 1e308}], ids=["all", "end", "never"])
+def test_a_time_that_is_in_no_run_is_named(data, tmp_path, far):
+    with pytest.raises(TraceFileError, match=r"s between two times', expected times of one run"):
+        read_results(guidellm_with(data, tmp_path, **far))
+
+
+def test_a_request_that_ends_before_its_send_is_named_with_its_line(tmp_path):
+    record = aiperf_record(1)
+    record["metadata"]["request_end_ns"] = record["metadata"]["request_start_ns"] - 2_000_000_000
+    with pytest.raises(TraceFileError, match=r"request-1: got 'a step of 2\.28 s back in time'"):
+        read_results(lines(tmp_path / "a.jsonl", aiperf_record(0), record))
+
+
+def test_names_that_move_a_cursor_are_recorded_as_letters_and_the_run_opens(data, tmp_path):
+    bad = "0.8\x1b[31m\u202e"
+    whole = json.loads((data / GUIDELLM).read_text())
+    whole["metadata"]["guidellm_version"] = bad
+    whole["benchmarks"][0]["config"]["backend"] = {"model": bad}
+    (tmp_path / "g.json").write_text(json.dumps(whole))
+    run = import_file(tmp_path / "g.json", tmp_path / "runs", name=bad)
+    assert (run.meta["label"], run.meta["scenario"]) == ("imported (GuideLLM 0.8?[31m?)", "0.8?[31m?")
+    assert run.meta["imported"]["model_id"] == "0.8?[31m?"
+    assert run.summary["requests"] == 5
+
+
+def test_a_file_of_more_values_than_memory_holds_is_refused_before_it_is_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr(results_module, "MOST_VALUES", 1_000)
+    monkeypatch.setattr(results_module, "parse_json", lambda _: pytest.fail("parsed"))
+    path = tmp_path / "mine.json"
+    path.write_text('{"num_prompts": 1, "ttfts": [' + "[]," * 600 + "[]]}")
+    with pytest.raises(TraceFileError, match="some 1,204 values', expected at most 1,000"):
         read_results(path)

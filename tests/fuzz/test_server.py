@@ -165,3 +165,11 @@ def test_event_streams(data):
     assert row.status in ("ok", "error")
     assert (row.error is None) == (row.status == "ok")
     assert sum(token.n for token in tokens) <= 4
+
+
+def test_settings_that_no_file_can_hold_are_left_out():
+    info = b'{"version": "0.5", "tp_size": NaN, "pp_size": 1e999, "page_size": 1' + b"0" * 400 + b', "dtype": "auto"}'
+    models = {"data": [{"id": "m", "owned_by": "sglang", "max_model_len": 10**400}]}
+    answers = {"models": Answer(200, encoded(models)), "server_info": Answer(200, info)}
+    found = look(AttachedConfig(url="http://127.0.0.1:1"), Told(answers, Answer(404, b"no")))
+    assert (found.settings, found.version, found.max_model_len) == ({"dtype": "auto"}, "0.5", None)

@@ -6,6 +6,8 @@ import json
 import socket
 import struct
 import time
+import urllib.error
+import urllib.request
 
 import numpy as np
 import pytest
@@ -149,3 +151,22 @@ def test_the_command_says_whether_to_trust_it(monkeypatch, case, code, said):
     told = json.loads(document.stdout)
     assert told["trusted"] is (code == 0)
     assert told["cases"][0]["gap_error_p99_ms"] == pytest.approx(case.errors.gap(99))
+
+
+NONSENSE = [
+    ("x", b""), ("x", b"[1]"), ("x", b"[" * 100_000), ("x", b'{"max_tokens": "many"}'), ("x", b'{"max_tokens": [3]}'),
+    ("x", b'{"stream_options": 3}'), ("x", b"\xff\xfe"), ("x", b'{"max_tokens": 1e999}'),
+    ("script/none", b"{}"), ("script", b"{}"), ("steady/3", b"{}"), ("steady/x/10", b"{}"), ("lockstep/3/0", b"{}"),
+    ("lockstep/3/nan", b"{}"), ("load/3/inf", b"{}"), ("flood/x", b"{}"),
+]  # fmt: skip
+
+
+def test_a_stranger_who_asks_for_nonsense_is_told_so_and_nobody_else_hears_of_it(capfd):
+    with Stub() as own:
+        for name, body in NONSENSE:
+            asked = urllib.request.Request(f"http://127.0.0.1:{own.port}/v1/completions", body, {"X-Request-Id": name})
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(asked, timeout=60)
+            assert (name, body[:20], refused.value.code) == (name, body[:20], 400)
+        assert own.truth() == {}
+    assert capfd.readouterr().err == ""

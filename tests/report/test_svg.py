@@ -51,3 +51,12 @@ def test_text_is_escaped_and_not_rounded():
     assert "v1.23456 &lt;/svg&gt;" in text
     assert "&lt;b&gt;&amp;1.23456" in text
     assert not re.search(r'\b(x|y|d|transform)="[^"]*\.\d{3}', text)
+
+
+def test_a_name_that_xml_cannot_hold_is_drawn_and_ends_no_process():
+    bad = "a\x1b[31m\x00\uffff\u202eb"
+    rows = pd.DataFrame({"x": [1, 2], "s": [f"{bad}{n}" for n in (1, 2)]})
+    spec = alt.Chart(rows, title=bad).mark_point().encode(x="x:Q", shape=alt.Shape("s:N", title=bad)).to_dict()
+    text = static_svg(spec, "p")
+    assert text.count("a?[31m???b") >= 4  # title, legend and its two entries
+    assert not re.search("[\x00-\x08\x0b-\x1f\uffff\u202e]", text)

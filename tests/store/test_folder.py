@@ -241,3 +241,13 @@ def test_keys_do_not_reach_the_disk_and_half_a_character_does_no_harm(tmp_path):
     found = read_meta(tmp_path)
     assert found["env"] == {"HF_TOKEN": "HIDDEN"}
     assert found["reason"] == "a?b https://HIDDEN@h/"
+
+
+def test_a_run_whose_texts_move_a_cursor_is_written_so_that_it_opens(tmp_path):
+    bad = "a\x1b[31m\u202eb\x9b"
+    more = {"label": bad, "question": bad, "setting": {"name": bad, bad: [bad]}, "reason": f"two\nlines {bad}"}
+    write_meta(tmp_path, {"schema": 1, "status": "complete"} | more)
+    found = read_meta(tmp_path)
+    assert found["label"] == found["question"] == "a?[31m?b?"
+    assert found["setting"] == {"name": "a?[31m?b?", "a?[31m?b?": ["a?[31m?b?"]}
+    assert found["reason"] == "two\nlines a?[31m?b?"

@@ -18,6 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from workbench import __version__, usage
 from workbench.errors import EngineStartError, InputError, WorkbenchError
+from workbench.printable import printable
+from workbench.redact import text
 
 # Verb: the module and the Typer that have it, and its line in the list of verbs.
 VERBS = {
@@ -207,5 +209,5 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    typer.echo(f"workbench {__version__}: {' '.join(message.split())}", err=True)
+    typer.echo(f"workbench {__version__}: {printable(text(' '.join(message.split())))}", err=True)
     sys.exit(code)

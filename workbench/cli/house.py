@@ -10,6 +10,7 @@ import typer
 from workbench import console
 from workbench.cli.options import JsonFlag, RunsRoot
 from workbench.origin import origin_words
+from workbench.printable import printable
 from workbench.store import delete_run, list_runs, run_folder
 
 if TYPE_CHECKING:
@@ -106,5 +107,5 @@ def show_run(played: RecordedRun, as_json: bool) -> None:
     if len(failed):
         first = failed.iloc[0]
         many = f"{len(failed):,} of {figures['requests']:,} requests failed, the first {first['request']}: "
-        typer.echo(many + " ".join(str(first["error"]).split()), err=True)
+        typer.echo(printable(many + " ".join(str(first["error"]).split())), err=True)
     typer.echo(played.folder)

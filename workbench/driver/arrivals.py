@@ -224,6 +224,7 @@ def stamping_session(**connector: Any) -> aiohttp.ClientSession:
         connector=StampingConnector(**connector),
         response_class=StampedResponse,
         read_bufsize=MAX_HELD_BYTES,  # what is held is parsed at a stretch: a lower limit would only stop the socket
+        auto_decompress=False,  # a few packets could unfold into gigabytes
         timeout=aiohttp.ClientTimeout(total=None),
         trace_configs=[leaving],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import aiohttp
 import msgspec
@@ -17,6 +17,7 @@ from workbench.driver.messages import Item, RequestRow, Target, TokenRow, row_of
 from workbench.driver.sse import EventSplitter
 
 MAX_EVENT_BYTES = 1 << 20  # an event is some 300 bytes; beyond this the server is not sending events
+_TIMES, _BEYOND = 2, 64  # of max_tokens, and on top: who counts a thought or a mark is borne, who sends without end not
 _MAX_ERROR_BYTES = 1 << 14  # of the body of an answer that is no stream
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]  # what the trace can hold
@@ -33,7 +34,7 @@ class _Details(msgspec.Struct, gc=False):
 
 
 class _Delta(msgspec.Struct, gc=False):
-    content: str | None = None
+    content: str | list[Any] | None = None  # Mistral sends a thought as a list of parts
     reasoning_content: str | None = None  # vLLM and SGLang
     reasoning: str | None = None  # newer vLLM, gateways
 
@@ -96,7 +97,12 @@ class Stream:
                 target.url, data=data, headers=headers, allow_redirects=False, trace_request_ctx=self
             )
             async with sending as response:
-                if response.status == 200 and response.content_type != "application/json":
+                packed = response.headers.get("Content-Encoding", "identity")
+                if response.status == 200 and packed.lower() not in ("", "identity"):
+                    self._fail(
+                        f"a compressed answer ({packed}), though it was asked for as it is: tokens would come late"
+                    )
+                elif response.status == 200 and response.content_type != "application/json":
                     await self._collect(response.arrivals)
                 else:
                     self._fail(await _refusal(response))
@@ -167,12 +173,12 @@ class Stream:
 
     def _take(self, data: bytes, at_s: float) -> None:
         """Take the data of one event."""
-        if data == b"[DONE]" or not data:
+        if data == b"[DONE]" or not data or self._given_up:
             return
         try:
             event = _decode(data)
         except _UNREADABLE as error:
-            self._fail(f"an event that is not a completion chunk ({error}): {data[:200].decode(errors='replace')}")
+            self._fail(f"an event that is not a completion chunk ({error}): {data[:2_000].decode(errors='replace')}")
             return
         if event.error is not None:
             self._fail(_message(event.error))
@@ -184,10 +190,13 @@ class Stream:
             row.cached_tokens = usage.prompt_tokens_details.cached_tokens
         if event.choices:
             choice = event.choices[0]
-            if choice.finish_reason is not None:
+            if choice.finish_reason:  # some servers say "" until the end
                 row.finish_reason = _short(choice.finish_reason)
-            self._count(bool(choice.text) or _says_something(choice.delta), said, at_s)
-        row.output_tokens = self._counted if said is None else said
+            text = bool(choice.text) or _says_something(choice.delta)
+            if text and said == 0:  # a count that nobody keeps: no text is of no tokens
+                said = None
+            self._count(text, said, at_s)
+        row.output_tokens = self._counted if said is None or self._given_up else said
 
     def _count(self, text: bool, said: int | None, at_s: float) -> None:
         """Emit the row of the tokens that an event brought.
@@ -198,6 +207,11 @@ class Stream:
         if said is None:
             self._one_an_event = self._one_an_event or text
         fresh = int(text) if said is None or self._one_an_event else said - self._counted
+        if self._counted + fresh > _TIMES * self.row.max_tokens + _BEYOND:
+            count = f"{self._counted + fresh:,} tokens of {self.row.max_tokens:,}"
+            self._fail(f"{count} asked for: the server does not keep to max_tokens")
+            self._given_up = True
+            return
         if fresh > 0:
             self._emit(TokenRow(self.row.request, self._counted, fresh, at_s))
             self._counted += fresh

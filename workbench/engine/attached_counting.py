@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.attached_config import AttachedConfig
 from workbench.engine.attached_http import Answer, Caller
-from workbench.engine.attached_look import Found
+from workbench.engine.attached_look import Found, is_count
 from workbench.engine.attached_prompts import Texts, write_words
 from workbench.engine.attached_refused import check, refused
 from workbench.errors import ConfigError, EngineStartError, WorkbenchError
@@ -104,4 +104,4 @@ def _prompt_tokens(answer: Answer) -> int | None:
     found: Any = answer.json
     usage = found.get("usage") if isinstance(found, dict) else None
     count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else None
+    return count if is_count(count) else None

@@ -13,10 +13,11 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench import redact
 from workbench.attached_config import AttachedConfig
 from workbench.errors import ConfigError, EngineStartError
 
-_MOST_BYTES = 32 << 20  # of an answer; /metrics of a busy server is some 100 kB
+_MOST_BYTES = 8 << 20  # of an answer: /metrics of a busy server is some 100 kB, and JSON takes 25 times its size
 STOPPED = "the start was stopped"
 _PATH = "/%:@!$&'()*+,;=~"  # stays as it is in the path of an address
 
@@ -181,5 +182,6 @@ def _cut(connection: http.client.HTTPConnection) -> None:
 
 
 def one_line(text: str, most: int = 160) -> str:
-    """A server's words in one line, without what moves a terminal's cursor."""
-    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))[:most]
+    """A server's words in one line, without what moves a terminal's cursor, and without a key that it says again."""
+    line = redact.text(" ".join(text.split()))  # before it is cut: half a key is not known for one
+    return "".join(letter if letter.isprintable() else "?" for letter in line)[:most]

@@ -106,7 +106,7 @@ def look(config: AttachedConfig, caller: Caller) -> Found:
         kind=kind,
         version=version,
         model=card["id"],
-        max_model_len=length if _is_count(length) else None,
+        max_model_len=length if is_count(length) else None,
         root=root if isinstance(root, str) else None,
         others=tuple(one["id"] for one in cards if one is not card),
         metrics=page is not None and Page.parse(page.body.decode(errors="replace")).knows,
@@ -159,11 +159,7 @@ def _sglang_info(caller: Caller, config: AttachedConfig) -> dict[str, Any] | Non
 
 def _sglang_settings(caller: Caller, config: AttachedConfig) -> dict[str, Any]:
     info = _sglang_info(caller, config) or {}
-    return {
-        name: info[name]
-        for name in _SGLANG
-        if isinstance(info.get(name), int | float | bool) or _is_name(info.get(name))
-    }
+    return {name: info[name] for name in _SGLANG if _is_number(info.get(name)) or _is_name(info.get(name))}
 
 
 def _quiet(caller: Caller, url: str) -> Answer | None:
@@ -180,5 +176,10 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and value.isprintable() and 0 < len(value) <= 1_000
 
 
-def _is_count(value: object) -> bool:
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) < 1 << 53  # not so NaN and infinity
+
+
+def is_count(value: object) -> bool:
+    """Whether it is a count of tokens that can be."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 31

@@ -136,7 +136,7 @@ def probe_command(folder: str | None = None, device: Device | None = None) -> st
         device: by default what the installed vLLM was built for.
     """
     device = device or installed_device(installed_vllm())
-    shown = "~/wb-probe" if folder is None else shlex.quote(folder)
+    shown = "~/wb-probe" if folder is None else shlex.quote(str(Path(folder).expanduser().absolute()))
     env = [f"{wire.ENV_FOLDER}={shown}", *(f"{name}={value}" for name, value in allocator(device).items())]
     # Two steps at once is vLLM's default on CUDA; the scheduler class must be of the same kind.
     kind = "--async-scheduling" if device == "cuda" else "--no-async-scheduling"

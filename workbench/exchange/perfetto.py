@@ -18,10 +18,12 @@ from workbench.errors import StoreError
 from workbench.origin import origin_words
 from workbench.trace import Trace
 from workbench.units import MIB
+from workbench.whole_file import draft_of
 
 REQUESTS, ENGINE, COUNTERS = 1, 2, 3  # process ids: groups of tracks
 _STEPS, _KNOBS = 1, 2  # threads of the engine
 _TABLE_ROWS = 10_000  # read at a time
+_LATEST_S = 1e9  # thirty years: of a time beyond it microseconds are no number that a viewer takes
 
 Event = dict[str, Any]
 
@@ -33,11 +35,11 @@ def write_perfetto(trace: Trace, path: Path | str) -> Path:
         StoreError: it cannot be written.
     """
     path = Path(path)
+    compressed = path.suffix == ".gz"
     try:
         with (
-            gzip.open(path, "wt", encoding="utf-8")
-            if path.suffix == ".gz"
-            else path.open("w", encoding="utf-8") as file
+            draft_of(path, mode=0o644) as draft,
+            gzip.open(draft, "wt", encoding="utf-8") if compressed else draft.open("w", encoding="utf-8") as file,
         ):
             _write(file, trace)
     except OSError as error:
@@ -211,7 +213,7 @@ def _rows(trace: Trace, table: str) -> Iterable[dict[str, Any]]:
 
 
 def _known(value: Any) -> bool:
-    return value is not None and math.isfinite(value)
+    return value is not None and abs(value) <= _LATEST_S  # which neither NaN nor infinity is
 
 
 def _json(value: Any) -> str:

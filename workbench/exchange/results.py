@@ -13,6 +13,7 @@ from workbench.exchange.vllm_bench import is_vllm_bench, read_vllm_bench
 from workbench.json_file import parse_json, read_bytes
 
 MOST_BYTES = 1 << 30
+MOST_VALUES = 50_000_000  # a list takes three bytes of a file and sixty of memory
 _KNOWN = (
     "a result file of vllm bench serve (--save-result --save-detailed), GuideLLM (kind=json) or AIPerf "
     "(profile_export.jsonl)"
@@ -32,6 +33,9 @@ def read_results(path: Path | str, which: int | None = None) -> Results:
     path = Path(path).expanduser()
     place = Place(str(path))
     text = _text(path, place)
+    values = sum(map(text.count, ",[{"))
+    if values > MOST_VALUES:
+        raise place.wrong(f"some {values:,} values", f"at most {MOST_VALUES:,}")
     try:
         data = parse_json(text)
     except ValueError:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from workbench.errors import TraceFileError
-from workbench.trace import TABLES, Trace, table_of
+from workbench.printable import printable
+from workbench.trace import CLOCK_SLACK_S, TABLES, Trace, table_of
 
 CLASS = "imported"
 _MOST = 2**31 - 1  # what a column of counts holds
@@ -165,19 +167,36 @@ class Place:
         """The value as one line of text; None and the empty text are None."""
         if value is None or value == "":
             return None
-        line = " ".join(str(value).split())
-        return line[:_TEXT].encode("utf-8", "replace").decode() or None
+        return printable(" ".join(str(value).split()))[:_TEXT] or None
 
 
 def plausible(requests: Iterable[Imported], place: Place) -> None:
     """Refuse times that no run can have: they would make nonsense of every figure.
 
+    A planned arrival may lie after the send: a client may be early. The others follow on each other; tools that read
+    a wall clock may have seen it set.
+
     Raises:
         TraceFileError: two requests are further apart than any run is long, or a request ends before it begins.
     """
-    begins = [one.sent_s for one in requests if one.sent_s is not None]
-    if begins and max(begins) - min(begins) > _LATEST_S:
-        raise place.wrong(f"{max(begins) - min(begins):g} s between two requests", "times of one run")
+    first, last = math.inf, -math.inf
+    for one in requests:
+        times = [at for at in (one.sent_s, one.first_s, _last(one), one.done_s) if at is not None]
+        for before, after in pairwise(times):
+            if after < before - CLOCK_SLACK_S:
+                back = f"a step of {before - after:g} s back in time"
+                raise place.at(one.name).wrong(back, "its send, first output, last output and end in this order")
+        every = times if one.planned_s is None else [*times, one.planned_s]
+        first, last = min(first, *every, math.inf), max(last, *every, -math.inf)
+    if last - first > _LATEST_S:
+        raise place.wrong(f"{last - first:g} s between two times", "times of one run")
+
+
+def _last(one: Imported) -> float | None:
+    """When the last output arrived."""
+    if one.last_s is not None or one.first_s is None:
+        return one.last_s
+    return one.first_s + sum(one.gaps_s or ())
 
 
 def _arrivals(one: Imported) -> list[float]:

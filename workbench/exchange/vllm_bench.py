@@ -41,7 +41,8 @@ def read_vllm_bench(data: Mapping[str, Any], place: Place) -> Results:
         raise place.wrong(", ".join(f"{n} {name}" for name, n in counts.items()), "as many of each")
     requests = [_request(i, {name: rows[i] for name, rows in columns.items()}, place) for i in range(counts["ttfts"])]
     plausible(requests, place)
-    about = {name: data[name] for name in _ABOUT if isinstance(data.get(name), str | int | float | None)}
+    said = {name: data[name] for name in _ABOUT if isinstance(data.get(name), str | int | float | None)}
+    about = {name: place.text(value) if isinstance(value, str) else value for name, value in said.items()}
     return Results("vllm bench serve", requests, about, _MISSING)
 
 

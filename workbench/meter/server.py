@@ -29,6 +29,9 @@ from workbench.meter.scripts import DONE, SCRIPTS, Packet, Script, closing, even
 _FLOOD_EVENTS = 50  # handed over at once: about 10 KB
 _FLOOD_BYTES = 1 << 18  # that wait for a client which does not keep up
 _MAX_BODY = 1 << 28
+_LONGEST_S = 3600.0  # between two tokens
+# What a body or a name of anything raises: any user of this machine may send one, and asks for no traceback.
+_NO_REQUEST = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
 
 class Stub:
@@ -48,15 +51,16 @@ class Stub:
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """Play one request."""
         read = time.monotonic()
-        body = await request.json()
-        name = request.headers.get("X-Request-Id", "")
-        kind = name.partition("/")[0]
-        if kind not in ("script", "steady", "lockstep", "flood", "load"):
-            name, kind = f"stranger/{next(self._strangers)}", "stranger"
+        try:
+            body = dict(await request.json())
+            name, kind = self._named(request.headers.get("X-Request-Id", ""))
+            asked = name
+            if kind == "stranger" and not self._period_s:
+                kind, asked = "flood", f"flood/{_wanted(body)}"
+            script, start = self._script(kind, asked, body, read)
+        except _NO_REQUEST:
+            return web.Response(status=400, text="this asks for no stream that the stub has")
         record = self._told[name] = {"read": read, "arrivals": [], "held_up": 0, "begun": None}
-        if kind == "stranger" and not self._period_s:
-            kind, name = "flood", f"flood/{_wanted(body)}"
-        script, start = self._script(kind, name, body, read)
         if isinstance(script, Script) and script.headers_s:
             await asyncio.sleep(script.headers_s)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
@@ -67,7 +71,7 @@ class Stub:
             return response
         record["begun"] = time.monotonic()
         if kind == "flood":
-            await self._flood(transport, int(name.split("/")[1]), record)
+            await self._flood(transport, int(asked.split("/")[1]), record)
         else:
             packets = iter(script.packets) if isinstance(script, Script) else script
             if kind == "load":
@@ -88,6 +92,13 @@ class Stub:
             transport.close()
         return response
 
+    def _named(self, name: str) -> tuple[str, str]:
+        """The name of a request and its kind; one that we did not make is a stranger's."""
+        kind = name.partition("/")[0]
+        if kind in ("script", "steady", "lockstep", "flood", "load"):
+            return name, kind
+        return f"stranger/{next(self._strangers)}", "stranger"
+
     def _script(
         self, kind: str, name: str, body: dict[str, Any], read: float
     ) -> tuple[Script | Iterator[Packet], float | None]:
@@ -95,6 +106,7 @@ class Stub:
         if kind == "script":
             return SCRIPTS[parts[1]], None
         if kind == "flood":
+            int(parts[1])
             return iter(()), None
         if kind == "stranger":
             usage = bool((body.get("stream_options") or {}).get("continuous_usage_stats"))
@@ -103,6 +115,8 @@ class Stub:
                 return steady_chat(tokens, self._period_s), None
             return steady(tokens, self._period_s, usage), None
         period_s = float(parts[2]) / 1000
+        if not 0 < period_s <= _LONGEST_S:
+            raise ValueError(parts[2])
         if kind == "load":
             return self._until_finish(int(parts[1]), period_s), None
         beat = read - read % period_s if kind == "lockstep" else read

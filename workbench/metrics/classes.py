@@ -26,7 +26,7 @@ _COLUMNS = {
     "goodput_per_s": float,
     "preemptions": "Int64",
     "recomputed_tokens": "Int64",
-    "stalls": "int64",
+    "stalls": "Int64",
     "cached_tokens": "Int64",
     "compute_floor_s": float,
     "bandwidth_floor_s": float,
@@ -88,8 +88,8 @@ def of_classes(
                 "requests": len(mine),
                 **spread(gaps.gap_ms[of_gap == place], "gap", "ms"),
                 **spread(mine["ttft_s"].to_numpy(), "ttft", "s"),
-                "goodput_per_s": rate(mine["meets_slo"].sum(), seconds),
-                "stalls": int((stalled["class"] == name).sum()),
+                "goodput_per_s": goodput(mine, gaps, seconds),
+                "stalls": int((stalled["class"] == name).sum()) if arrivals_known(mine, gaps) else None,
                 "preemptions": int(hit.sum()) if steps.records_victims else None,
                 "recomputed_tokens": total(lost.recomputed[hit]) if steps.records_victims else None,
                 "cached_tokens": total(cached[rows], none=None),
@@ -128,6 +128,19 @@ def spread(values: Floats, name: str, unit: str) -> dict[str, Any]:
 def rate(count: float, seconds: float | None) -> float | None:
     """Count a second; None where no time passed."""
     return float(count) / seconds if seconds else None
+
+
+def goodput(requests: pd.DataFrame, gaps: Gaps, seconds: float | None) -> float | None:
+    """Requests a second that met the SLO; None where nobody knows, and not 0."""
+    well = requests[requests["status"] == "ok"]
+    if len(well) and (well["ttft_s"].isna().all() or not arrivals_known(well, gaps)):
+        return None
+    return rate(requests["meets_slo"].sum(), seconds)
+
+
+def arrivals_known(requests: pd.DataFrame, gaps: Gaps) -> bool:
+    """Whether gaps can be judged: other tools' files may hold how much output came, and not when."""
+    return bool(gaps.names) or not bool((requests["output_tokens"] > 1).any())
 
 
 def total(values: Floats, none: int | None = 0) -> int | None:

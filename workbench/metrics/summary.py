@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from workbench.config import SLO
-from workbench.metrics.classes import duration, floors_p50, of_classes, rate, spread, total
+from workbench.metrics.classes import arrivals_known, duration, floors_p50, goodput, of_classes, rate, spread, total
 from workbench.metrics.floors import request_floors
 from workbench.metrics.gaps import Gaps
 from workbench.metrics.preemptions import Preemptions
@@ -75,7 +75,8 @@ def summary(trace: Trace, slo: SLO, stalled: pd.DataFrame | None = None) -> dict
     stalled = find_stalls(trace, slo, gaps, step_table, lost) if stalled is None else stalled
     seconds = duration(trace, gaps)
     status = requests["status"].value_counts()
-    served = requests[requests["ttft_s"].notna()]
+    served = requests[requests["ttft_s"].notna() | requests["ttft_sent_s"].notna()]
+    prompts = total(served["prompt_tokens"].to_numpy(), none=None if len(served) else 0)
     causes = {str(cause): int(count) for cause, count in stalled["cause"].value_counts().items()}
     steps, memory = trace.tables["steps"], trace.tables["memory"]
     lag = spread(requests["schedule_lag_s"].to_numpy(), "schedule_lag", "s")
@@ -97,9 +98,9 @@ def summary(trace: Trace, slo: SLO, stalled: pd.DataFrame | None = None) -> dict
         **spread(requests["tpot_ms"].to_numpy(), "tpot", "ms"),
         "classes": of_classes(trace, gaps, requests, stalled, step_table, lost, seconds),
         "output_tokens_per_s": rate(tokens, seconds),
-        "prompt_tokens_per_s": rate(served["prompt_tokens"].sum(), seconds),
+        "prompt_tokens_per_s": None if prompts is None else rate(prompts, seconds),
         "requests_per_s": rate(status.get("ok", 0), seconds),
-        "goodput_per_s": rate(requests["meets_slo"].sum(), seconds),
+        "goodput_per_s": goodput(requests, gaps, seconds),
         **floors_p50(request_floors(trace, steps=step_table)),
         "schedule_lag_p99_s": lag["schedule_lag_p99_s"],
         "schedule_lag_max_s": lag["schedule_lag_max_s"],
@@ -109,7 +110,7 @@ def summary(trace: Trace, slo: SLO, stalled: pd.DataFrame | None = None) -> dict
         "cached_tokens": total(floats(trace.tables["requests"]["cached_tokens"]), none=None),
         "peak_activation_bytes": pc.max(steps["activation_bytes"]).as_py(),
         "peak_memory_bytes": _peaks(memory),
-        "stalls": len(stalled),
+        "stalls": len(stalled) if arrivals_known(requests, gaps) else None,
         "stall_causes": causes,
         "stalls_explained": explained(stalled),
         "nulls": nulls(trace),

@@ -9,6 +9,7 @@ from typing import Any
 
 import vl_convert
 
+from workbench.printable import printable_data
 from workbench.ui.charts.theme import VEGA_LITE
 
 _NUMBERS = re.compile(r'\b(d|x|y|x1|x2|y1|y2|transform|width|height)="([^"<>]*)"')
@@ -30,7 +31,8 @@ def static_svg(spec: dict[str, Any], prefix: str) -> str:
         spec: the chart.
         prefix: unique in the page, since all SVG in a page share one space of ids.
     """
-    text: str = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[])
+    # A control character in a name is none of XML, and the renderer ends the whole process over it.
+    text: str = vl_convert.vegalite_to_svg(printable_data(spec), vl_version=VEGA_LITE, allowed_base_urls=[])
     text = _NUMBERS.sub(lambda m: f'{m[1]}="{_DECIMALS.sub(_cut, m[2])}"', text)
     text = _ID.sub(rf"\g<1>{prefix}-", _FONT.sub("", text))
     return _share(text, prefix)

@@ -128,12 +128,13 @@ def _run(run: Mapping[str, Any]) -> Iterator[str]:
     gaps = Ranked.of(data["gaps"], run["data"]["gaps"]["of"])
     peaks = [mib for mib in data["steps"].get("activation_mib", []) if mib is not None]
     peak = summary.get("peak_activation_bytes")
+    above = gaps.above(run["slo"]["gap_ms"])
     found = {
         "gap_count": (gaps.count, summary.get("gap_count"), 0.0),
         "gap_p50_ms": (gaps.percentile(50), summary.get("gap_p50_ms"), _GAP_ROUNDING),
         "gap_p99_ms": (gaps.percentile(99), summary.get("gap_p99_ms"), _GAP_ROUNDING),
         "gap_max_ms": (gaps.percentile(100), summary.get("gap_max_ms"), _GAP_ROUNDING),
-        "stalls": (gaps.above(run["slo"]["gap_ms"]), summary.get("stalls"), 0.0),
+        "stalls": (above if gaps.count or summary.get("stalls") is not None else None, summary.get("stalls"), 0.0),
         "peak_activation_mib": (max(peaks, default=None), None if peak is None else peak / MIB, _MIB_ROUNDING),
     }
     for name, (ours, theirs, slack) in found.items():

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from workbench.errors import RunNotFoundError, StoreError
 from workbench.json_file import read_json
+from workbench.printable import printable_data
 from workbench.redact import redact
 from workbench.store import owner
 from workbench.store.shape import fault
@@ -53,7 +54,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise StoreError(
             f"{path}: damaged, expected what a run leaves there ({wrong}); delete the run or restore the file"
         )
-    kept: dict[str, Any] = meta
+    kept: dict[str, Any] = printable_data(meta)  # written by another tool, or another version of ours
     return kept | {"id": folder.resolve().name}
 
 
@@ -63,7 +64,7 @@ def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
     Raises:
         OSError: the folder is full or read-only; the old file is still there.
     """
-    text = json.dumps(redact(plain(meta)), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(printable_data(redact(plain(meta))), indent=1, ensure_ascii=False, allow_nan=False)
     with draft_of(folder / META, durable=True) as draft:
         draft.write_text(text, encoding="utf-8")
 

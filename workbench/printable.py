@@ -1,0 +1,27 @@
+"""Other people's words where people read them: nothing that moves a terminal's cursor or turns a line around."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# C0 and C1 controls but tab and line feed; marks, embeddings, overrides and isolates of the bidirectional algorithm
+# (Unicode Standard Annex 9), with which one text can look like another; line separators; halves of characters and
+# codes that are none. In XML most of these cannot stand at all: what draws a chart as SVG ends the process over one.
+_MOVES = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def printable(text: str) -> str:
+    """The text with a question mark in place of each such character; all scripts, emoji and joiners stay."""
+    return _MOVES.sub("?", text)
+
+
+def printable_data(value: Any) -> Any:
+    """Plain data with every text and key in it so: dicts, lists, texts; all else stays as it is."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable_data(name): printable_data(item) for name, item in value.items()}
+    return [printable_data(item) for item in value] if isinstance(value, list) else value
