@@ -49,7 +49,7 @@ def write(tune: Tune, report: Path | None, serve: Path | None) -> list[Path]:
     if report is not None:
         from workbench.report.study import write_study_report  # here, since Altair takes two seconds to import
 
-        written.append(write_study_report(report, tune.answer, study=tune.name))
+        written.append(write_study_report(report, tune.answer, space=tune.question.space, again=tune.again))
     return written
 
 
