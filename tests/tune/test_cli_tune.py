@@ -242,7 +242,7 @@ def test_where_nothing_is_within_the_limits_the_report_is_written_all_the_same(r
     written = []
     monkeypatch.setattr(
         "workbench.report.study.write_study_report",
-        lambda path, answer, space, again: written.append((path.name, again)) or path,
+        lambda path, answer, space, again, on_progress: written.append((path.name, again)) or path,
     )
     monkeypatch.setattr(Player, "folder", str(tmp_path))
     words = (*NARROW, "--limit", "gap_p99_ms=20", "--rounds", "0", "--name", "mine")

@@ -19,6 +19,7 @@ from workbench.cli.options import (
     StartUp,
     start_up_fields,
 )
+from workbench.cli.tune_bars import teller
 from workbench.cli.tune_end import played_whole, why_nothing
 from workbench.cli.tune_options import limits_of, restarts_of
 from workbench.cli.tune_shown import check_targets, show, write
@@ -34,7 +35,7 @@ from workbench.tune.search.study import Study
 from workbench.tune.search.tuning import Allowance
 from workbench.tune.space import RESTART, Space
 from workbench.tune.trial import Player
-from workbench.tune.tune import Now, Tune
+from workbench.tune.tune import Tune
 
 tune_verb = typer.Typer()
 
@@ -63,7 +64,11 @@ def tune_command(
     minutes: Annotated[float | None, typer.Option(help="Minutes of the search; no trial begins later.")] = None,
     patience: Annotated[
         int | None,
-        typer.Option(help="Trials in a row without progress that end it.", min=1, show_default=str(_USUAL.patience)),
+        typer.Option(
+            help="Trials in a row without progress that end it; three times as many before one is within the limits.",
+            min=1,
+            show_default=str(_USUAL.patience),
+        ),
     ] = None,
     budget: Annotated[str | None, typer.Option(help="Budgets to try; by default powers of two.")] = None,
     chunk: Annotated[str | None, typer.Option(help="Chunk caps to try; 0 is off.")] = None,
@@ -161,7 +166,7 @@ def tune_command(
         return
     with console.bars() as progress:
         player = None if ray is None else _on_ray(question, ray, workers, cores, runs, progress)
-        tune = Tune(question, runs=runs, storage=storage, name=name, study=study, player=player, tell=_teller(progress))
+        tune = Tune(question, runs=runs, storage=storage, name=name, study=study, player=player, tell=teller(progress))
         tune.open()
         console.err.print(_begins(tune, _ray_words(ray, workers, cores)), markup=False, highlight=False, soft_wrap=True)
         try:
@@ -225,16 +230,3 @@ def _begins(tune: Tune, on_ray: str) -> str:
     starts = len(question.space.starts())
     said += f" on each of {starts + 1} engines" if starts else ""
     return f"{said}. To go on with it: {tune.again}{on_ray}"
-
-
-def _teller(progress: Bars) -> Any:
-    tasks: dict[str, Any] = {}
-
-    def tell(now: Now) -> None:
-        if now.stage == "over":
-            return
-        if now.stage not in tasks:
-            tasks[now.stage] = progress.add_task(now.stage, total=now.most or None, note="")
-        progress.update(tasks[now.stage], total=now.most or None, completed=now.done, note=now.what)
-
-    return tell

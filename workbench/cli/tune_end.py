@@ -23,7 +23,7 @@ def why_nothing(tune: Tune) -> WorkbenchError | None:
         return EngineError(f"study {tune.name}: {nothing.words}; look at the log of its engine")
     if nothing is not None:
         expected = f"limits that a setting can meet: {nothing.words}"
-        return InputError("limits", _limits(tune.question.goal), expected, "allow more, or widen the space")
+        return InputError("limits", _limits(tune.question.goal), expected, _further(tune))
     if played is None or not played.ended or played.winner is not None:
         return None
     if not played.candidates:
@@ -35,6 +35,15 @@ def why_nothing(tune: Tune) -> WorkbenchError | None:
         f"limits that a setting keeps on fresh seeds too: {fallen}",
         f"allow more, or search on with --resume {shlex.quote(tune.name)} --trials N",
     )
+
+
+def _further(tune: Tune) -> str:
+    """What to do where nothing is within the limits; most of a space may never have been played."""
+    played, settings = len(tune.answer.candidates), tune.question.settings
+    if played >= settings:
+        return "allow more, or widen the space"
+    further = f"--resume {shlex.quote(tune.name)} with more --trials and --patience"
+    return f"allow more, or search on ({played} of {settings:,} settings were played): {further}"
 
 
 def played_whole(tune: Tune) -> bool:
