@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from workbench.config import EngineConfig
 from workbench.errors import InputError
 from workbench.report.study import shown, write_study_report
 from workbench.report.verify import verify_report
 from workbench.tune.answer.answer import Answer
 from workbench.tune.goal import Goal
+from workbench.tune.space import Space
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tune"))
 from made_results import result
 
+SPACE = Space({"budget": (32, 64, 256, 1024, 2048)}, EngineConfig())
 GOAL = Goal(("goodput",), {"gap_p99_ms": 200})
 
 
@@ -30,9 +33,12 @@ def test_it_shows_the_pick_the_runner_up_and_what_a_limit_keeps_out(tmp_path, ma
     answer = study(tmp_path)
     assert [one.name for one in shown(answer)] == ["budget 256", "budget 64", "budget 1024"]
     monkeypatch.setattr("workbench.report.study.open_run", lambda folder: make_trace())
-    path = write_study_report(tmp_path / "study.html", answer, study="night")
+    path = write_study_report(tmp_path / "study.html", answer, space=SPACE, again="workbench tune --resume night")
     assert verify_report(path) == []
     text = path.read_text()
+    charts = ("study-map", "study-trials", "study-front", "study-matters")
+    drawn = [name for name in charts if f'data-chart="{name}"' in text]
+    assert drawn == ["study-map", "study-trials", "study-front"], "what matters is told from eight settings on"
     for words in ("budget 1024 would be 50.0% better", "workbench tune --resume night", "most goodput with gap_p99_ms"):
         assert words in text
 

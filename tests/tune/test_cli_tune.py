@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -21,7 +22,7 @@ class Player(Landscape):
     """In place of the one with an engine; after some plays somebody may press Ctrl-C."""
 
     interrupt_after: int | None = None
-    plays, dies = 0, False
+    plays, dies, folder = 0, False, None
     fresh = None  # what befalls plays on fresh seeds: "slow" or "died"
     bench = SimpleNamespace(engine=SimpleNamespace(model=None))
 
@@ -37,7 +38,7 @@ class Player(Landscape):
         self.off = 10.0 if fresh == "slow" else 1.0
         if Player.dies or fresh == "died":
             return Result(asked.number, asked.point, asked.seed, "failed", label=self.label, error="engine: it died")
-        return super().play(asked, watch)
+        return replace(super().play(asked, watch), run=Player.folder)
 
 
 @pytest.fixture
@@ -221,3 +222,35 @@ def test_a_resume_with_another_goal_is_refused(run):
     assert "gap_p99_ms 100.0 in place of 200.0" in str(done.exception)
     same = run("tuning", *NARROW, "--limit", "gap_p99_ms=200", "--resume", "mine", "--rounds", "0")
     assert same.exit_code == 0, same.output
+
+
+def test_minutes_that_are_given_again_go_on_with_the_search(run, monkeypatch):
+    clock = property(lambda tuning: len(tuning.study.results) >= Player.over_at)
+    monkeypatch.setattr("workbench.tune.search.tuning.Tuning.out_of_time", clock)
+    monkeypatch.setattr(Player, "over_at", 2, raising=False)
+    words = (*NARROW, "--limit", "gap_p99_ms=200", "--name", "mine", "--rounds", "0", "--minutes", "3")
+    assert "ended: 3 minutes are over" in run("tuning", *words).stdout
+    assert Player.plays == 2
+    assert run("--resume", "mine").exit_code == 0
+    assert Player.plays == 2, "it has its answer"
+    Player.over_at = 3
+    assert run("--resume", "mine", "--minutes", "3").exit_code == 0
+    assert Player.plays == 3
+
+
+def test_where_nothing_is_within_the_limits_the_report_is_written_all_the_same(run, monkeypatch, tmp_path):
+    written = []
+    monkeypatch.setattr(
+        "workbench.report.study.write_study_report",
+        lambda path, answer, space, again, on_progress: written.append((path.name, again)) or path,
+    )
+    monkeypatch.setattr(Player, "folder", str(tmp_path))
+    words = (*NARROW, "--limit", "gap_p99_ms=20", "--rounds", "0", "--name", "mine")
+    done = run("tuning", *words, "--report", str(tmp_path / "r.html"))
+    assert isinstance(done.exception, InputError)
+    assert "gap_p99_ms binds" in str(done.exception)
+    assert written == [("r.html", f"workbench tune --resume mine --runs {tmp_path}")]
+    monkeypatch.setattr(Player, "folder", str(tmp_path / "gone"))
+    done = run("tuning", *words[:-1], "other", "--report", str(tmp_path / "r.html"))
+    assert "gap_p99_ms binds" in str(done.exception), "and without its runs the answer is still what is in the way"
+    assert len(written) == 1

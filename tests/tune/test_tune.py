@@ -87,6 +87,17 @@ def test_a_study_that_has_its_answer_shows_it_again_and_plays_nothing(tmp_path):
     assert len(further.results) == 4
 
 
+def test_one_whose_minutes_were_over_has_its_answer_too(tmp_path, monkeypatch):
+    clock = property(lambda tuning: len(tuning.study.results) >= 2)
+    monkeypatch.setattr("workbench.tune.search.tuning.Tuning.out_of_time", clock)
+    first = Tune(ask(rounds=2, allowance=Allowance(minutes=3)), runs=tmp_path, name="one")
+    answer = first.run()
+    assert (first.why, len(first.results)) == ("3 minutes are over", 2)
+    again, plays = resumed(tmp_path)
+    assert plays == 0
+    assert (again.answer.words, again.why) == (answer.words, first.why)
+
+
 @pytest.mark.parametrize("killed_at", range(2, 13))
 def test_one_that_was_killed_anywhere_goes_on_to_the_same_answer(tmp_path, killed_at):
     """The search has 4 plays; 512 falls at its first fresh play, 256 and 128 play three rounds: 11 in all at least."""

@@ -102,7 +102,8 @@ def show(found: Comparison | RecordedComparison, as_json: bool, chart: Path | No
         say(translate(found.verdict.words), style="bold", highlight=False, soft_wrap=True)
         for line in _about(found):
             say(line, highlight=False, soft_wrap=True)
-        say(measures_table(found.table, f"{translate(found.title)}, {found.origin}"))
+        if len(found.table):  # one round has no ratio with an interval yet
+            say(measures_table(found.table, f"{translate(found.title)}, {found.origin}"))
     if chart is not None:
         _draw(found, chart)
 

@@ -19,7 +19,8 @@ from workbench.cli.options import (
     StartUp,
     start_up_fields,
 )
-from workbench.cli.tune_end import check_found, why_unconfirmed
+from workbench.cli.tune_bars import teller
+from workbench.cli.tune_end import played_whole, why_nothing
 from workbench.cli.tune_options import limits_of, restarts_of
 from workbench.cli.tune_shown import check_targets, show, write
 from workbench.errors import InputError
@@ -30,12 +31,11 @@ from workbench.tune.kept import Kept
 from workbench.tune.question import Question
 from workbench.tune.search.samplers import SAMPLERS
 from workbench.tune.search.sequential import ERROR_RATE
-from workbench.tune.search.storage import shown
 from workbench.tune.search.study import Study
 from workbench.tune.search.tuning import Allowance
 from workbench.tune.space import RESTART, Space
 from workbench.tune.trial import Player
-from workbench.tune.tune import Now, Tune
+from workbench.tune.tune import Tune
 
 tune_verb = typer.Typer()
 
@@ -61,10 +61,14 @@ def tune_command(
         typer.Option(help="Trials at most, with those of an earlier session.", min=1, show_default=str(_USUAL.trials)),
     ] = None,
     engine_seconds: Annotated[float | None, typer.Option(help="Seconds that trials may hold engines for.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Minutes that the search may take.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Minutes of the search; no trial begins later.")] = None,
     patience: Annotated[
         int | None,
-        typer.Option(help="Trials in a row without progress that end it.", min=1, show_default=str(_USUAL.patience)),
+        typer.Option(
+            help="Trials in a row without progress that end it; three times as many before one is within the limits.",
+            min=1,
+            show_default=str(_USUAL.patience),
+        ),
     ] = None,
     budget: Annotated[str | None, typer.Option(help="Budgets to try; by default powers of two.")] = None,
     chunk: Annotated[str | None, typer.Option(help="Chunk caps to try; 0 is off.")] = None,
@@ -154,26 +158,28 @@ def tune_command(
             raise InputError("--name", name, "no other name beside --resume", "leave it out, or begin a new study")
         same = new if question is None else {**_of_new(question), **new}
         study = Study.resume(resume, lambda facts: Space.of_dict(facts["space"]), storage=storage, root=runs, **same)
-        question = Question.of_facts(study.facts, Kept(study).means, allowed, **more)
+        kept = Kept(study)
+        question = Question.of_facts(study.facts, kept.means, allowed, **more)
+        if minutes is not None:  # they are of one session: who gives some again means it
+            kept.reopen()
     if question is None:
         return
     with console.bars() as progress:
         player = None if ray is None else _on_ray(question, ray, workers, cores, runs, progress)
-        tune = Tune(question, runs=runs, storage=storage, name=name, study=study, player=player, tell=_teller(progress))
+        tune = Tune(question, runs=runs, storage=storage, name=name, study=study, player=player, tell=teller(progress))
         tune.open()
-        console.err.print(_begins(tune, question, storage, runs), markup=False, highlight=False, soft_wrap=True)
+        console.err.print(_begins(tune, _ray_words(ray, workers, cores)), markup=False, highlight=False, soft_wrap=True)
         try:
             tune.run()
         finally:  # an interruption shows what there is
             progress.stop()
             if tune.results or tune.why:
                 show(tune, as_json)
-    check_found(tune)
-    fallen = why_unconfirmed(tune)
-    for path in write(tune, report, None if fallen else serve):
+    nothing = why_nothing(tune)
+    for path in write(tune, report if nothing is None or played_whole(tune) else None, None if nothing else serve):
         console.err.print(f"written: {path}", highlight=False, soft_wrap=True)
-    if fallen is not None:
-        raise fallen
+    if nothing is not None:
+        raise nothing
 
 
 def _on_ray(
@@ -212,21 +218,15 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _begins(tune: Tune, question: Question, storage: str | None, runs: Path | None) -> str:
-    again = f"workbench tune --resume {shlex.quote(tune.name)}"
-    again += f" --storage {shlex.quote(shown(storage))}" if storage else ""
-    again += f" --runs {shlex.quote(str(runs))}" if runs is not None else ""
-    return f"study {tune.name}: {question.goal.words}; {question.settings:,} settings. To go on with it: {again}"
+def _ray_words(ray: str | None, workers: int | None, cores: int | None) -> str:
+    given = {"--ray": ray, "--workers": workers, "--cores": cores}
+    words = [[name, str(value)] for name, value in given.items() if value is not None]
+    return "".join(f" {shlex.join(pair)}" for pair in words)
 
 
-def _teller(progress: Bars) -> Any:
-    tasks: dict[str, Any] = {}
-
-    def tell(now: Now) -> None:
-        if now.stage == "over":
-            return
-        if now.stage not in tasks:
-            tasks[now.stage] = progress.add_task(now.stage, total=now.most or None, note="")
-        progress.update(tasks[now.stage], total=now.most or None, completed=now.done, note=now.what)
-
-    return tell
+def _begins(tune: Tune, on_ray: str) -> str:
+    question = tune.question
+    said = f"study {tune.name}: {question.goal.words}; {question.settings:,} settings"
+    starts = len(question.space.starts())
+    said += f" on each of {starts + 1} engines" if starts else ""
+    return f"{said}. To go on with it: {tune.again}{on_ray}"

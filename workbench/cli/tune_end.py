@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from workbench.errors import EngineError, InputError, WorkbenchError
 from workbench.tune.goal import Goal
 from workbench.tune.tune import Tune
 
 
-def check_found(tune: Tune) -> None:
-    """Refuse what the search found nothing for.
+def why_nothing(tune: Tune) -> WorkbenchError | None:
+    """The error to end with where there is no setting to recommend; None where there is one, or nothing was played.
 
-    Raises:
-        EngineError: no trial was measured.
-        InputError: no setting is within the limits.
+    Returns:
+        EngineError: no trial, or no fresh play, was measured.
+        InputError: no setting is within the limits, or each that was confirmed broke one. Its words, with the setting
+            and the limit of each, stand in the answer above it.
     """
-    nothing = tune.answer.nothing
+    nothing, played = tune.answer.nothing, tune.answer.confirmation
     if nothing is not None and not tune.answer.candidates:
-        raise EngineError(f"study {tune.name}: {nothing.words}; look at the log of its engine")
+        return EngineError(f"study {tune.name}: {nothing.words}; look at the log of its engine")
     if nothing is not None:
-        raise InputError(
-            "limits",
-            _limits(tune.question.goal),
-            f"limits that a setting can meet: {nothing.words}",
-            "allow more, or widen the space",
-        )
-
-
-def why_unconfirmed(tune: Tune) -> WorkbenchError | None:
-    """The error to end with where the confirmation has thrown out every setting that it played; else None.
-
-    Its words, with the setting and the limit of each, stand in the answer above it.
-    """
-    played = tune.answer.confirmation
+        expected = f"limits that a setting can meet: {nothing.words}"
+        return InputError("limits", _limits(tune.question.goal), expected, _further(tune))
     if played is None or not played.ended or played.winner is not None:
         return None
     if not played.candidates:
@@ -45,6 +35,21 @@ def why_unconfirmed(tune: Tune) -> WorkbenchError | None:
         f"limits that a setting keeps on fresh seeds too: {fallen}",
         f"allow more, or search on with --resume {shlex.quote(tune.name)} --trials N",
     )
+
+
+def _further(tune: Tune) -> str:
+    """What to do where nothing is within the limits; most of a space may never have been played."""
+    played, settings = len(tune.answer.candidates), tune.question.settings
+    if played >= settings:
+        return "allow more, or widen the space"
+    further = f"--resume {shlex.quote(tune.name)} with more --trials and --patience"
+    return f"allow more, or search on ({played} of {settings:,} settings were played): {further}"
+
+
+def played_whole(tune: Tune) -> bool:
+    """Whether there is a run of a play to its end, so that a report can be made also where no setting is to be had."""
+    plays = (play for one in tune.answer.candidates for play in one.complete)
+    return any(play.run and Path(play.run).is_dir() for play in plays)
 
 
 def _limits(goal: Goal) -> str:

@@ -49,7 +49,17 @@ def write(tune: Tune, report: Path | None, serve: Path | None) -> list[Path]:
     if report is not None:
         from workbench.report.study import write_study_report  # here, since Altair takes two seconds to import
 
-        written.append(write_study_report(report, tune.answer, study=tune.name))
+        with console.bars() as progress:
+            task = progress.add_task("report", total=None, note="")
+            path = write_study_report(
+                report,
+                tune.answer,
+                space=tune.question.space,
+                again=tune.again,
+                on_progress=lambda done, total, what: progress.update(task, completed=done, total=total, note=what),
+            )
+            progress.update(task, total=1, completed=1, note="written")
+        written.append(path)
     return written
 
 

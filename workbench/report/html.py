@@ -20,7 +20,7 @@ from workbench.report.finding import finding
 from workbench.report.frame import place, policy, script_of_page, style, template
 from workbench.report.intervals import Compared, intervals
 from workbench.report.packed import pack
-from workbench.report.page import Section, plan
+from workbench.report.page import Planned, Section, plan
 from workbench.report.reproduce import again, serve_commands
 from workbench.report.run import ReportRun
 from workbench.report.selfcheck import self_check
@@ -47,6 +47,7 @@ def write_report(
     environment: Mapping[str, Any] | None = None,
     reproduce: str = "",
     compared: Compared | None = None,
+    before: Sequence[Planned] = (),
     lang: str | None = None,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> Path:
@@ -63,6 +64,7 @@ def write_report(
             Secrets in it are hidden.
         reproduce: shell command that makes the report again; empty takes the commands that play the runs again.
         compared: two runs with the intervals of their ratios, see :mod:`workbench.tune.compare`.
+        before: sections of charts that stand before those of the runs.
         lang: language of the page, see :mod:`workbench.i18n`; none takes the one that is spoken.
         on_progress: called with (done, total, what) while charts are drawn, which takes some seconds.
 
@@ -74,7 +76,7 @@ def write_report(
     path = Path(path)
     _check(runs, rows)
     with speaking(lang):
-        return _write(path, runs, title, question, rows, environment, reproduce, compared, on_progress)
+        return _write(path, runs, title, question, rows, environment, reproduce, compared, before, on_progress)
 
 
 def _write(
@@ -86,10 +88,11 @@ def _write(
     environment: Mapping[str, Any] | None,
     reproduce: str,
     compared: Compared | None,
+    before: Sequence[Planned],
     on_progress: Callable[[int, int, str], None] | None,
 ) -> Path:
     table = [plain(row) for row in (rows or [run.row() for run in runs])]
-    planned = plan(runs)
+    planned = [*before, *plan(runs)]
     total, done = sum(len(part.charts) for part in planned), 0
 
     def tick(what: str) -> None:

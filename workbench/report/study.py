@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from workbench.errors import InputError
 from workbench.i18n import translate
+from workbench.report.figure import Chart
 from workbench.report.html import write_report
+from workbench.report.page import WIDE, Planned, Section
 from workbench.report.run import ReportRun
 from workbench.store import open_run
 from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.candidates import Candidate
+from workbench.tune.space import Space
+from workbench.ui.charts import Look, front_chart, importance_chart, slo_chart, study_chart
+
+_ROW_PX, _FLAT_PX, _FRONT_PX, _BAR_PX = 52, 170, 260, 30  # heights: of a row of the first chart, of the others
+_AXIS_PX = 60  # for long labels
 
 
 def write_study_report(
-    path: Path | str, answer: Answer, *, study: str = "", on_progress: Callable[[int, int, str], None] | None = None
+    path: Path | str,
+    answer: Answer,
+    *,
+    space: Space | None = None,
+    again: str = "",
+    on_progress: Callable[[int, int, str], None] | None = None,
 ) -> Path:
     """Write one self-contained HTML report of what a study has found, and return its path.
+
+    First come the charts of the study: what each budget and chunk cap reached with the feasible edge, trial by trial,
+    the front, and what matters.
 
     Args:
         path: of the file.
         answer: of the study; its runs must still be on disk.
-        study: its name, for the line that goes on with it.
+        space: of the study; its values that were not played have a place in the first chart, too.
+        again: the command that goes on with it.
         on_progress: as for :func:`workbench.report.html.write_report`.
 
     Raises:
@@ -43,7 +60,8 @@ def write_study_report(
         runs,
         title=translate("Tuning: {goal}", goal=answer.goal.words),
         question=translate(". ").join(map(translate, answer.words)),
-        reproduce=f"workbench tune --resume {study}" if study else "",
+        reproduce=again,
+        before=[_charts(answer, space)],
         on_progress=on_progress,
     )
 
@@ -59,3 +77,23 @@ def shown(answer: Answer) -> list[Candidate]:
         names = [str(name) for name in answer.table["setting"].head(3)] if answer.candidates else []
     by_name = {one.name: one for one in answer.candidates if one.complete}
     return [by_name[name] for name in dict.fromkeys(names) if name in by_name]
+
+
+def _charts(answer: Answer, space: Space | None) -> Planned:
+    """The charts of the study itself, to stand before those of its runs."""
+    caps = {one.point.hot.get("chunk") or 0 for one in answer.candidates}
+    caps |= set(space.hot.get("chunk", ())) if space is not None else set()
+    charts: list[tuple[str, str, Callable[[], Chart]]] = [
+        ("study-map", "budget and chunk cap", lambda: slo_chart(answer, space, _tall(_ROW_PX * max(len(caps), 2)))),
+        ("study-trials", "trial by trial", lambda: study_chart(answer, _tall(_FLAT_PX))),
+        ("study-front", "the front", lambda: front_chart(answer, _tall(_FRONT_PX))),
+    ]
+    if answer.importance:
+        height = _BAR_PX * max(len(answer.importance), 2)
+        charts.append(("study-matters", "what matters", lambda: importance_chart(answer, _tall(height))))
+    note = translate(answer.goal.words)
+    return Planned(Section("study", translate("The study, trial by trial"), note, (), [], wide=True), charts)
+
+
+def _tall(height: int) -> Look:
+    return replace(WIDE, width=WIDE.width - _AXIS_PX, height=height)

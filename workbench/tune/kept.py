@@ -44,9 +44,13 @@ class Kept:
         return str(kept["why"]) if same else ""
 
     def note_over(self, allowance: Allowance, why: str) -> None:
-        """The search has ended by itself."""
+        """The search has ended by itself, or its minutes are over."""
         facts = {"why": why, "allowance": asdict(allowance), "trials": len(self._study.results)}
         self._study.note(_OVER, facts)
+
+    def reopen(self) -> None:
+        """Let the search go on, whatever it ended by."""
+        self._study.note(_OVER, None)
 
     @property
     def beyond(self) -> list[Result]:

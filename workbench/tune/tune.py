@@ -22,6 +22,7 @@ from workbench.tune.foretelling import foretell
 from workbench.tune.kept import Kept
 from workbench.tune.play.players import EnginePlayer
 from workbench.tune.question import Question
+from workbench.tune.search.resuming import resume_command
 from workbench.tune.search.study import Study
 from workbench.tune.search.tuning import Progress, Tuning
 from workbench.tune.trial import Asked, Player, Result
@@ -77,7 +78,8 @@ class Tune:
         tell: Callable[[Now], None] = lambda _: None,
         began: Callable[[Asked, Run], None] | None = None,
     ) -> None:
-        self.question, self.confirmation = question, None
+        self.question = question
+        self.confirmation: Confirmation | None = None
         fresh = f"{question.scenario.name}-{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         self.name = study.name if study is not None else name or fresh
         self.why = ""
@@ -97,8 +99,6 @@ class Tune:
         )
         self.model: Any = None
 
-    confirmation: Confirmation | None
-
     @property
     def results(self) -> list[Result]:
         """Of the search, so far."""
@@ -116,6 +116,11 @@ class Tune:
         if best is None:
             return None
         return emit(best.point, self.question.space.config_of(best.point.start_up), self.model)
+
+    @property
+    def again(self) -> str:
+        """The command that goes on with it."""
+        return resume_command(self.name, self._storage, self._runs)
 
     @property
     def stopped(self) -> bool:
@@ -190,7 +195,7 @@ class Tune:
         if self.stopped:
             return ""
         tuning.run()
-        if not tuning.stopping and not tuning.out_of_time:
+        if not tuning.stopping and (study.results or not tuning.out_of_time):
             kept.note_over(asked.allowance, tuning.why)
         return tuning.why
 
@@ -215,14 +220,9 @@ class Tune:
 
         self._say("confirmation", 0, 2 * asked.rounds, marked("the pick and the runner-up on fresh seeds"))
         self.confirmation = confirm(
-            [*study.results, *self._beyond],
-            asked.goal,
-            self._player,
-            rounds=asked.rounds,
-            had=kept.confirmed,
-            tell=tell,
-            stopped=lambda: self.stopped,
-        )
+            [*study.results, *self._beyond], asked.goal, self._player, rounds=asked.rounds, had=kept.confirmed,
+            tell=tell, stopped=lambda: self.stopped,
+        )  # fmt: skip
         kept.note_confirmed(self.confirmation)
         self._say("confirmation", len(self.confirmation.results), 2 * asked.rounds, "")
 

@@ -136,3 +136,30 @@ def test_parameters_that_a_setting_does_not_have_are_unset():
         "budget": [64, "unset"],
         "target_gap_ms": [90.0, "unset"],
     }
+
+
+def test_each_limit_is_told_with_how_far_it_is_and_those_that_bind_come_first():
+    goal = Goal(("goodput",), {"ttft_p99_s": 4.0, "gap_p99_ms": 200})
+    excess = {"ttft_p99_s": -0.75, "failed requests": 0.0}
+    results = [
+        result(0, {"budget": 128}, 2.0, excess={**excess, "gap_p99_ms": -0.5}),
+        result(1, {"budget": 512}, 3.0, excess={**excess, "gap_p99_ms": 0.25}),
+    ]
+    assert [one for one in Answer.of(results, goal).words if "allowed" in one] == [
+        "gap_p99_ms is 100 of 200 allowed (50% below); it binds: budget 512 would be 50.0% better and misses it by 25%",
+        "ttft_p99_s is 1 of 4 allowed (75% below)",
+    ]
+
+
+def test_with_several_objectives_the_answer_names_their_front():
+    goal = Goal(("goodput", "long_ttft"), {"gap_p99_ms": 200})
+    results = [
+        result(0, {"budget": 64}, objectives=(1.0, 3.0)),
+        result(1, {"budget": 128}, objectives=(2.0, 5.0)),
+        result(2, {"budget": 256}, objectives=(1.5, 6.0)),  # 128 is better in both
+        result(3, {"budget": 512}, gap=400.0, objectives=(9.0, 1.0)),  # breaks the limit
+    ]
+    answer = Answer.of(results, goal)
+    assert "on the front of the objectives: budget 128, budget 64" in answer.words
+    assert answer.as_dict()["trade_off"] == ["budget 128", "budget 64"]
+    assert not any("front" in one for one in Answer.of(SEARCH, GOAL).words)

@@ -64,14 +64,15 @@ def test_a_policy_of_ours_comes_with_our_scheduler_class_and_its_knobs(tmp_path)
     point = Point({"policy": "target_gap", "target_gap_ms": 90.0})
     emitted = emit(point, CONFIG, MODEL)
     assert "without the policy target_gap (target_gap_ms 90), which stock vLLM does not have" in emitted.command
-    assert emitted.own_policy.endswith(
-        "--async-scheduling --scheduler-cls workbench.engine.probe.scheduler.ProbeAsyncScheduler"
-    )
+    said, _, how = emitted.own_policy.partition("  # ")
+    assert how.startswith("FOLDER: as workbench tune --serve FOLDER writes it")
+    assert said.endswith("--async-scheduling --scheduler-cls workbench.engine.probe.scheduler.ProbeAsyncScheduler")
     folder = write_folder(tmp_path / "out", point, CONFIG, MODEL)
     script = (folder / "serve.sh").read_text()
     assert script.startswith(
         f"#!/bin/sh\nWORKBENCH_PROBE_FOLDER={shlex.quote(str(folder))} vllm serve '/models/my model' "
     )
+    assert "#" not in script.removeprefix("#!")
     assert KnobPage(folder).latest() == KnobChange(
         revision=1, budget=8192, chunk=0, max_running=64, policy="target_gap", target_gap_ms=90.0
     )
@@ -81,7 +82,7 @@ def test_a_policy_of_ours_comes_with_our_scheduler_class_and_its_knobs(tmp_path)
 def test_on_a_cpu_the_steps_are_not_ahead_and_the_image_is_not_named():
     config = CONFIG.replace(device="cpu")
     emitted = emit(Point({"policy": "qos"}), config, MODEL)
-    assert emitted.own_policy.endswith(
+    assert emitted.own_policy.partition("  # ")[0].endswith(
         "--no-async-scheduling --scheduler-cls workbench.engine.probe.scheduler.ProbeScheduler"
     )
     assert "--gpus" not in emitted.container

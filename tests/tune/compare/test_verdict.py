@@ -63,7 +63,9 @@ def test_the_rounds_that_are_needed_find_the_difference_four_times_of_five():
     assert (t > stats.t.ppf(0.975, 10)).mean() >= 0.8
     verdict = decide(estimate(1.03, 0.95, 1.1, se=0.05, pairs=6), GAP, 0.05, 10)
     assert verdict.more == needed(0.05 * math.sqrt(6), 0.05) - 6
-    assert f"needs about {verdict.more} more rounds" in verdict.words
+    assert f"needs about {verdict.more} more rounds to tell" in verdict.words
+    one = decide(estimate(1.03, 0.95, 1.1, se=0.05 / math.sqrt(10), pairs=10), GAP, 0.05, 10)
+    assert one.words.startswith("needs about 1 more round to tell a difference of 5 %: so far "), "11 are needed"
 
 
 def test_before_the_first_look_nothing_is_said():

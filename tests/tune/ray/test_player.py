@@ -21,7 +21,7 @@ from workbench.tune.ray.player import RayPlayer
 from workbench.tune.ray.remote import Job, Order, error_facts, error_of, one_line
 from workbench.tune.ray.worker import clean_environment
 from workbench.tune.space import Space
-from workbench.tune.trial import Asked, Point
+from workbench.tune.trial import Asked, Point, Result, UntilStopped
 from workbench.workload.scenario import load_scenario
 
 SCENARIO = load_scenario("chat_and_long")
@@ -160,3 +160,45 @@ def test_a_child_that_cannot_play_says_why_in_one_line():
         assert child.hear(30) is None
     finally:
         child.close(30)
+
+
+class Wire:
+    """In place of the driver's process: keeps what it is told, and answers with what ``says`` makes of it. NOT RAY."""
+
+    def __init__(self, says):
+        self.orders, self._says, self._answers = [], says, []
+
+    def tell(self, message):
+        self.orders.append(message["play"])
+        self._answers += self._says(message["play"])
+
+    def hear(self, timeout_s=None):
+        if not self._answers:
+            raise TimeoutError
+        return self._answers.pop(0)
+
+    def close(self, timeout_s):
+        pass
+
+
+def played(number, state="complete"):
+    return {"result": Result(number, Point({"budget": 512}), 7, state, objectives=(1.0,)).as_dict()}
+
+
+def test_one_that_is_waited_for_goes_to_its_end_and_one_of_many_may_be_stopped_early(tmp_path):
+    mine = player(tmp_path, error_rate=0.01)
+    mine._child = wire = Wire(lambda order: [played(order["asked"]["number"])])
+    mine.submit(Asked(0, Point({"budget": 512}), 7), beat=1.5)
+    assert [one.number for one in mine.results()] == [0]
+    assert mine.play(Asked(1, Point({"budget": 512}), 7), UntilStopped(lambda: False)).state == "complete"
+    assert [(one["error_rate"], one["beat"]) for one in wire.orders] == [(0.01, 1.5), (None, None)]
+
+
+def test_one_that_is_waited_for_is_given_up_when_somebody_stops_the_study(tmp_path):
+    mine = player(tmp_path)
+    mine._child = Wire(lambda order: [played(0)] if order["asked"]["number"] else [])
+    mine.submit(Asked(0, Point({"budget": 512}), 7))
+    looks = iter([False, True])
+    stopped = mine.play(Asked(1, Point({"budget": 1024}), 7), UntilStopped(lambda: next(looks)))
+    assert (stopped.number, stopped.state, stopped.error) == (1, "interrupted", "the study was stopped")
+    assert [one.number for one in mine.results(0.0)] == [0], "what came for another trial meanwhile is not lost"

@@ -14,6 +14,7 @@ from search_stand_ins import GOAL, Landscape, a_space
 from workbench.errors import InputError, StoreError
 from workbench.tune.goal import Goal
 from workbench.tune.search import storage
+from workbench.tune.search.resuming import resume_command
 from workbench.tune.search.study import Study
 from workbench.tune.search.tuning import Allowance, Tuning
 from workbench.tune.trial import Point, Result
@@ -58,6 +59,7 @@ import sys, os, signal
 sys.path.insert(0, sys.argv[2])
 from search_stand_ins import GOAL, Landscape, a_space
 from pathlib import Path
+from workbench.tune.search.resuming import resume_command
 from workbench.tune.search.study import Study
 from workbench.tune.search.tuning import Allowance, Tuning
 class Dies(Landscape):
@@ -253,3 +255,9 @@ def test_a_result_of_another_shape_is_refused_in_one_line(tmp_path):
     assert changed == 1
     with pytest.raises(InputError, match="what the workbench keeps with a study"):
         Study.resume("one", again, root=tmp_path)
+
+
+def test_the_command_that_goes_on_is_one_for_a_shell_and_shows_no_password():
+    asked = resume_command("my own", "postgresql://me:secret@host/db", Path("a b"))
+    assert asked == "workbench tune --resume 'my own' --storage 'postgresql://me:***@host/db' --runs 'a b'"
+    assert resume_command("night") == "workbench tune --resume night"

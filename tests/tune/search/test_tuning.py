@@ -108,3 +108,9 @@ def test_goodputs_within_a_hundredth_are_as_good_and_room_decides():
 def test_an_allowance_of_nothing_is_refused(wrong):
     with pytest.raises(InputError, match="above 0"):
         Allowance(**wrong)
+
+
+def test_that_nothing_is_within_the_limits_takes_three_times_the_patience(study):
+    tuning = Tuning(study, Landscape(limit=1.0), Allowance(trials=20, patience=3))
+    tuning.run()
+    assert (len(study.results), tuning.why) == (9, "no progress in 9 trials")

@@ -173,7 +173,7 @@ def test_a_report_can_be_saved_once_there_is_an_answer(monkeypatch):
     written = []
     monkeypatch.setattr(
         "workbench.report.study.write_study_report",
-        lambda path, answer, study: written.append((path.name, answer.best.name)) or path,
+        lambda path, answer, space, again: written.append((path.name, answer.best.name, again)) or path,
     )
     tuner = Tuner()
     assert small(tuner.form).report.hidden
@@ -181,7 +181,9 @@ def test_a_report_can_be_saved_once_there_is_an_answer(monkeypatch):
     assert not tuner.form.report.hidden
     tuner.form.report.press()
     tuner.wait(60)
-    assert written == [(f"{tuner.form.tune.name}.html", "chunked budget 512 chunk off max_running 32")]
+    name = tuner.form.tune.name
+    best = "chunked budget 512 chunk off max_running 32"
+    assert written == [(f"{name}.html", best, f"workbench tune --resume {name}")]
     assert said(tuner.form, "tune_saved").startswith("Saved: ")
     tuner.close()
 

@@ -20,6 +20,7 @@ from workbench.tune.answer.candidates import (
     is_stock,
     pareto_front,
     ranked,
+    trade_off,
 )
 from workbench.tune.answer.confirm import Confirmation
 from workbench.tune.answer.importance import importance
@@ -160,19 +161,18 @@ class Answer:
             if not math.isfinite(second.objectives[0]):
                 behind = phrase("whose {words} was not measured", words=phrase(aim.words))
             said.append(phrase("runner-up: {name}, {behind}", name=second.name, behind=behind))
+        if len(self.goal.aims) > 1:
+            names = ", ".join(one.name for one in trade_off(self.candidates, self.goal))
+            said.append(phrase("on the front of the objectives: {names}", names=names))
         if not is_stock(best.point):
             said.append(self._stock_words(best, aim))
-        said += [one.words for one in self.limits[:1]]
-        if self.spent_on:
-            said.append(phrase("the engine under it: {spent_on}", spent_on=self.spent_on))
+        said += [one.words for one in self.limits if one.limit is not None or one.binds or not self.goal.limits]
+        if spent_on := self.spent_on:
+            said.append(phrase("the engine under it: {spent_on}", spent_on=spent_on))
         if self.importance:
-            said.append(
-                phrase("what matters: ")
-                + phrases(
-                    ", ",
-                    (phrase("{name} {share:.0%}", name=name, share=share) for name, share in self.importance.items()),
-                )
-            )
+            shares = self.importance.items()
+            each = [phrase("{name} {share:.0%}", name=name, share=share) for name, share in shares]
+            said.append(phrase("what matters: ") + phrases(", ", each))
         if self.others:
             said.append(phrase("{others} simulated trials are not compared with these", others=self.others))
         return said
@@ -226,6 +226,7 @@ class Answer:
             "confirmation": self.confirmation.as_dict() if self.confirmation is not None else None,
             "best_stock": stock.as_dict() if (stock := self.best_stock) is not None else None,
             "front": [one.as_dict() for one in self.front],
+            "trade_off": [one.name for one in trade_off(self.candidates, self.goal)],
             "importance": self.importance,
             "limits": [one.as_dict() for one in self.limits],
             "nothing": nothing.as_dict() if nothing is not None else None,

@@ -215,6 +215,12 @@ def pareto_front(candidates: Sequence[Candidate], goal: Goal) -> list[Candidate]
     return sorted(front, key=lambda one: one.figures[gap])
 
 
+def trade_off(candidates: Sequence[Candidate], goal: Goal) -> list[Candidate]:
+    """Those within the limits of which no other is as good in all objectives and better in one; the best first."""
+    places = [(one, _losses(one, goal)) for one in ranked(candidates, goal)]
+    return [one for one, at in places if not any(_dominates(other, at) for _, other in places)]
+
+
 def _dominates(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return one != other and all(a <= b for a, b in zip(one, other, strict=True))
 

@@ -30,6 +30,7 @@ _CPU_IMAGE = "VLLM_CPU_IMAGE"
 _NO_IMAGE = f"put an image of vLLM's CPU build in place of {_CPU_IMAGE}"
 _SCHEDULER = "workbench.engine.probe.scheduler.Probe{}Scheduler"
 _FOLDER = "FOLDER"  # stands for one that is still to be written
+_HOW = f"  # {_FOLDER}: as workbench tune --serve {_FOLDER} writes it, with the knobs in it"
 _MODELS = "/models"  # inside a container
 _PORT = 8000  # vLLM's own
 
@@ -102,7 +103,8 @@ def write_folder(folder: Path | str, point: Point, config: EngineConfig, model: 
     emitted, folder = emit(point, config, model), Path(folder).absolute()
     files = {"config.yaml": emitted.yaml, "container.sh": f"#!/bin/sh\n{emitted.container}\n"}
     named = f"{ENV_FOLDER}={shlex.quote(str(folder))} "
-    serve = emitted.own_policy.replace(f"{ENV_FOLDER}={_FOLDER} ", named, 1) or emitted.command
+    own = emitted.own_policy.removesuffix(_HOW).replace(f"{ENV_FOLDER}={_FOLDER} ", named, 1)
+    serve = own or emitted.command
     files["serve.sh"] = f"#!/bin/sh\n{serve}\n"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -184,7 +186,7 @@ def _own_policy(argv: list[str], config: EngineConfig, knobs: Knobs, device: Dev
     line = [argv[0], *(word for word in argv[1:] if word not in ("--async-scheduling", "--no-async-scheduling"))]
     line += ["--async-scheduling" if asynchronous else "--no-async-scheduling"]
     line += ["--scheduler-cls", _SCHEDULER.format("Async" if asynchronous else "")]
-    return f"{ENV_FOLDER}={_FOLDER} {shlex.join(['vllm', 'serve', *line])}"
+    return f"{ENV_FOLDER}={_FOLDER} {shlex.join(['vllm', 'serve', *line])}{_HOW}"
 
 
 def _device(config: EngineConfig) -> Device:

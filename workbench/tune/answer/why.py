@@ -116,7 +116,8 @@ def bindings(candidates: Sequence[Candidate], best: Candidate, goal: Goal) -> li
 
 
 def nothing_fits(candidates: Sequence[Candidate], results: Sequence[Result], goal: Goal) -> Nothing | None:
-    """Why no setting is within the limits; None where one is, or nothing was played."""
+    """Why no setting is within the limits; None where one is, or nothing but trials that were cut off was played."""
+    results = [one for one in results if one.state != "interrupted"]
     if not results or any(one.feasible for one in candidates):
         return None
     if not candidates:

@@ -80,9 +80,11 @@ def decide(
         return Verdict("no difference shown", words)
     more = max(1, needed(estimate.spread, resolve) - estimate.pairs)
     words = phrase(
-        "needs {more} more rounds to tell a difference of {resolve:g} %: so far {span} ({said}), and a round varies by "
+        "needs {rounds} to tell a difference of {resolve:g} %: so far {span} ({said}), and a round varies by "
         "{spread:.2g} %",
-        more=phrase("many") if more >= _MOST - estimate.pairs else phrase("about {n}", n=more),
+        rounds=phrase("many more rounds")
+        if more >= _MOST - estimate.pairs
+        else phrase_counted("about {n} more round", "about {n} more rounds", more),
         resolve=100 * resolve,
         span=_span(primary, estimate.low, estimate.high),
         said=said,

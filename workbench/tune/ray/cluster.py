@@ -90,6 +90,8 @@ def connect(ray: Any, address: str, cpus: int, temporary: Path | None) -> None:
                 _end_children()  # of a start that was given up half way
     else:
         fix = "look at the machine's load" if local else "run `ray status` there; all machines need the same versions"
+        if address == "auto":
+            fix = f"start one here with `ray start --head`, or take --ray local; {fix}"
         raise InputError("--ray", address, f"a Ray cluster that can be used ({why})", fix)
     if local:
         outside = [node["NodeManagerAddress"] for node in ray.nodes() if node["NodeManagerAddress"] != "127.0.0.1"]

@@ -130,12 +130,7 @@ class RayPlayer:
             InputError: a trial of that number is under way.
             EngineError: nothing can be played any more.
         """
-        self.start()
-        if asked.number in self._open:
-            raise InputError("trial", asked.number, "a number that no trial under way has", "ask for each trial once")
-        order = Order(asked, self._error_rate, beat if self._error_rate is not None else None)
-        self._open[asked.number] = order
-        self._running().tell({"play": order.as_dict()})
+        self._send(Order(asked, self._error_rate, beat if self._error_rate is not None else None))
 
     def results(self, timeout_s: float | None = None) -> list[Result]:
         """What has come back since the last call; none where nothing is under way, or nothing came in time.
@@ -173,19 +168,24 @@ class RayPlayer:
                 return
             yield from self.results()
 
-    def play(self, asked: Asked, watch: Watch | None = None) -> Result:  # noqa: ARG002  a watch cannot travel
-        """Play one trial and wait for it; see :class:`workbench.tune.trial.Player`.
+    def play(self, asked: Asked, watch: Watch | None = None) -> Result:
+        """Play one trial to its end and wait for it; see :class:`workbench.tune.trial.Player`.
 
-        ``watch`` is not used: the sequential test runs where the trial is played, by the constructor's ``error_rate``.
+        No sequential test looks at it. ``watch`` cannot travel, so it sees no rows: all that it can say is that
+        somebody has stopped the study, and then the trial is given up.
         """
-        self.submit(asked)
+        self._send(Order(asked))
+        others = list[Result]()
         while True:
-            back = self.results()
-            mine = [one for one in back if one.number == asked.number]
-            others = [one for one in back if one.number != asked.number]
-            if mine:
-                self._back = others + self._back
-                return mine[0]
+            back = self.results(_TICK_S)
+            others += [one for one in back if one.number != asked.number]
+            mine = next((one for one in back if one.number == asked.number), None)
+            if mine is None and watch is not None and (stop := watch.look(())) is not None:
+                self._open.pop(asked.number, None)
+                mine = Result(asked.number, asked.point, asked.seed, "interrupted", label=self.label, error=stop.why)
+            if mine is not None:
+                self._back = others
+                return mine
             if not self._open and not back:
                 raise EngineDiedError(f"trial {asked.number}: it did not come back")
 
@@ -195,6 +195,14 @@ class RayPlayer:
         if child is not None:
             child.close(_CLOSE_S if self._connected else _EARLY_CLOSE_S)
         self._connected = False
+
+    def _send(self, order: Order) -> None:
+        self.start()
+        number = order.asked.number
+        if number in self._open:
+            raise InputError("trial", number, "a number that no trial under way has", "ask for each trial once")
+        self._open[number] = order
+        self._running().tell({"play": order.as_dict()})
 
     def _running(self) -> LineChild:
         if self._child is None:

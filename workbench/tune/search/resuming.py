@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,20 @@ if TYPE_CHECKING:
 VERSION = 1  # of what is kept under these names
 FACTS, OWNER = "workbench", "owner"  # of a study
 ASKED, RESULT = "asked", "result"  # of a trial
+
+
+def resume_command(name: str, storage: str | None = None, root: Path | None = None) -> str:
+    """What goes on with a study on the command line.
+
+    Args:
+        name: of the study.
+        storage: URL, as it was given; its password is not shown.
+        root: folder of the runs, as it was given.
+    """
+    words = ["workbench", "tune", "--resume", name]
+    words += ["--storage", shown(storage)] if storage else []
+    words += ["--runs", str(root)] if root is not None else []
+    return shlex.join(words)
 
 
 def load(

@@ -24,6 +24,7 @@ from workbench.tune.trial import Asked, Player, Point, Result, Watch
 
 _LOOK_S = 0.5
 _LEAST_GROUP = 2  # trials that an engine start must serve
+_UNTIL_ONE_FITS = 3  # times the patience: who ends before says that no setting is within the limits
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Allowance:
         trials: at most; those of an earlier session of the study count.
         engine_s: seconds that engines may be held for, virtual ones where they are simulated.
         minutes: on the wall, of this session.
-        patience: trials in a row without progress, after which it ends; those that a simulation suggests do not count.
+        patience: trials in a row without progress, after which it ends, and three times as many before one is within
+            the limits; those that a simulation suggests do not count.
 
     Raises:
         InputError: a number is not above 0.
@@ -218,8 +220,9 @@ class Tuning:
 
     @property
     def _patience(self) -> int:
-        """A simulation that says there is nothing better is half of a reason to end."""
-        return self.allowance.patience if self.prior is None else max(self.allowance.patience // 4, 1)
+        """A simulation that says there is nothing better is half of a reason to end; that nothing fits takes more."""
+        usual = self.allowance.patience if self.prior is None else max(self.allowance.patience // 4, 1)
+        return usual if self.study.best is not None else _UNTIL_ONE_FITS * usual
 
     def _watch(self, beat: float | None) -> Watch:
         test = None if self.error_rate is None else Sequential(self.goal, self.error_rate, beat)

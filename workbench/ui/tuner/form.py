@@ -154,9 +154,8 @@ class TuneForm:
 
         self._saved.text = translate("Writing the report …")
         try:
-            path = write_study_report(
-                (self._runs or default_root()) / f"{tune.name}.html", tune.answer, study=tune.name
-            )
+            file = (self._runs or default_root()) / f"{tune.name}.html"
+            path = write_study_report(file, tune.answer, space=tune.question.space, again=tune.again)
         except BaseException:
             self._saved.text = ""
             raise
