@@ -1,8 +1,8 @@
 """The whole workshop without a person: seconds that each notebook takes, executed and exported, and of all.
 
-One after the other on this machine, as ``workbench notebook NAME --html`` does; where the kernel lets a process have a network
-of its own, with loopback alone in it (``offline``). Of each page: charts that are in it, and what it would fetch.
-``NAMES`` (00,01,...,09) plays some of them. Limits: 25 minutes for the set on two cores.
+One after the other, as ``workbench notebook NAME --html`` does; where the kernel lets a process have a network of its
+own, with loopback alone in it (``offline``). Of each page: charts that are in it, and what it would fetch. ``NAMES``
+(00,01,...,09) plays some of them. Two cores may take 25 minutes for the set.
 """
 
 from __future__ import annotations
