@@ -61,9 +61,11 @@ def check(url: str, answer: Answer, config: AttachedConfig) -> Answer:
         except ValueError:  # brackets that are no IPv6 address
             there = ""
         secure = url.startswith("http:") and there.startswith("https:")
+        give = f"give {'the https:// address' if secure else 'that address'} if you trust it"
+        if not there.startswith(("http:", "https:")):
+            give = "check the address"  # file:, javascript: and the like are none of a server
         raise EngineStartError(
-            f"{what}: it redirects to {_shown(there) or 'nowhere'}, and a key is never carried elsewhere; "
-            f"give {'the https:// address' if secure else 'that address'} if you trust it"
+            f"{what}: it redirects to {_shown(there) or 'nowhere'}, and a key is never carried elsewhere; {give}"
         )
     if answer.status in (401, 403):
         how = (
