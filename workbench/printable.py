@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 # C0 and C1 controls but tab and line feed; marks, embeddings, overrides and isolates of the bidirectional algorithm
@@ -18,10 +19,10 @@ def printable(text: str) -> str:
     return _MOVES.sub("?", text)
 
 
-def printable_data(value: Any) -> Any:
+def printable_data(value: Any, clean: Callable[[str], str] = printable) -> Any:
     """Plain data with every text and key in it so: dicts, lists, texts; all else stays as it is."""
     if isinstance(value, str):
-        return printable(value)
+        return clean(value)
     if isinstance(value, dict):
-        return {printable_data(name): printable_data(item) for name, item in value.items()}
-    return [printable_data(item) for item in value] if isinstance(value, list) else value
+        return {printable_data(name, clean): printable_data(item, clean) for name, item in value.items()}
+    return [printable_data(item, clean) for item in value] if isinstance(value, list) else value

@@ -130,7 +130,7 @@ BROKEN = {
     "redirects to itself": (says(answer("", "302 Found", Location="/v1/models")), "it redirects to http://127.0.0.1:"),
     "redirects nowhere": (says(answer("", "302 Found", Location="//[")), "it redirects to nowhere"),
     "redirects to a file": (says(answer("", "302 Found", Location="file:///etc/passwd")),
-                            "it redirects to file:///etc/passwd, and a key is never carried elsewhere; check the address"),
+                            "redirects to file:///etc/passwd, and a key is never carried elsewhere; check the address"),
     "no model": (says(answer(EMPTY)), "got an empty list of models, expected at least one; wait until it has loaded"),
     "cards without names": (says(answer('{"data": [{"id": 3}]}')), "expected a list of models; this is no OpenAI"),
     "a refused key": (says(answer('{"error": {"message": "bad key"}}', "401 Unauthorized")),

@@ -268,3 +268,20 @@ def test_ids_of_runs(tmp_path, good, name):
     error = named(lambda: delete_run(root / "inside", name))
     assert isinstance(error, WorkbenchError)
     assert outside.exists()
+
+
+def test_names_that_move_a_cursor_are_letters_in_what_is_opened(tmp_path, good):
+    folder, bad = fresh(tmp_path, good), "a\x1b[31m\u202e"
+    for name, row in {"requests": 0, "tokens": 0}.items():
+        table = open_run(good).tables[name]
+        texts = pa.array([bad] * table.num_rows, pa.string())
+        pq.write_table(table.set_column(row, "request", texts), folder / f"{name}.parquet")
+    steps = open_run(good).tables["steps"]
+    at = steps.schema.get_field_index("preempted")
+    victims = pa.array([[bad, None, "b"], None], steps.schema.field(at).type)
+    pq.write_table(steps.set_column(at, "preempted", victims), folder / "steps.parquet")
+    trace = open_run(folder)
+    assert trace.tables["requests"]["request"].to_pylist() == ["a?[31m?"]
+    assert trace.tables["tokens"]["request"].to_pylist() == ["a?[31m?"] * 2
+    assert trace.tables["steps"]["preempted"].to_pylist() == [["a?[31m?", None, "b"], None]
+    assert trace.tables["steps"].schema == TABLES["steps"]

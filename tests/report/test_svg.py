@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 
@@ -60,3 +61,12 @@ def test_a_name_that_xml_cannot_hold_is_drawn_and_ends_no_process():
     text = static_svg(spec, "p")
     assert text.count("a?[31m???b") >= 4  # title, legend and its two entries
     assert not re.search("[\x00-\x08\x0b-\x1f\uffff\u202e]", text)
+
+
+def test_neither_does_one_that_an_expression_of_the_chart_holds():
+    names = json.dumps({"1": "a\x1b\x00b", "2": "\U0001f600"})
+    axis = alt.Axis(labelExpr=f"({names})[datum.value]", values=[1, 2])
+    spec = alt.Chart(pd.DataFrame({"x": [1, 2]})).mark_point().encode(x=alt.X("x:Q", axis=axis)).to_dict()
+    text = static_svg(spec, "p")
+    assert "a??b" in text
+    assert "\U0001f600" in text

@@ -9,7 +9,7 @@ from typing import Any
 
 import vl_convert
 
-from workbench.printable import printable_data
+from workbench.printable import printable, printable_data
 from workbench.ui.charts.theme import VEGA_LITE
 
 _NUMBERS = re.compile(r'\b(d|x|y|x1|x2|y1|y2|transform|width|height)="([^"<>]*)"')
@@ -18,6 +18,7 @@ _FONT = re.compile(r' font-family="[^"<>]*"')
 _ID = re.compile(r'(\bid="|url\(#)')
 _PATH = re.compile(r'<path (?:transform="translate\(([^,")]*),([^,")]*)\)" )?d="([^"<>]*)"([^<>]*)/>')
 _FADED = re.compile(r'(?<!-)opacity="(?!1")')  # of a group it is another thing than of each of its marks
+_ESCAPED = re.compile(r"\\u(?:00(?:0[0-8bcef]|[189][0-9a-f]|7f)|fff[ef])", re.I)  # as expressions hold names
 _FEW = 4  # a run of fewer equal marks stays as it is
 
 
@@ -31,11 +32,15 @@ def static_svg(spec: dict[str, Any], prefix: str) -> str:
         spec: the chart.
         prefix: unique in the page, since all SVG in a page share one space of ids.
     """
-    # A control character in a name is none of XML, and the renderer ends the whole process over it.
-    text: str = vl_convert.vegalite_to_svg(printable_data(spec), vl_version=VEGA_LITE, allowed_base_urls=[])
+    text: str = vl_convert.vegalite_to_svg(printable_data(spec, _drawable), vl_version=VEGA_LITE, allowed_base_urls=[])
     text = _NUMBERS.sub(lambda m: f'{m[1]}="{_DECIMALS.sub(_cut, m[2])}"', text)
     text = _ID.sub(rf"\g<1>{prefix}-", _FONT.sub("", text))
     return _share(text, prefix)
+
+
+def _drawable(text: str) -> str:
+    """Without control characters: XML has none, and the renderer ends the whole process over one."""
+    return _ESCAPED.sub("?", printable(text))
 
 
 def _cut(match: re.Match[str]) -> str:

@@ -16,6 +16,7 @@ from workbench.json_file import regular
 from workbench.store import owner
 from workbench.store.compact import convert, finish, read_streams
 from workbench.store.meta import duration_of, read_meta, status_of
+from workbench.store.printed import printed
 from workbench.store.streams import SUFFIX, Batches, conform
 from workbench.trace import TABLES, Trace
 
@@ -62,6 +63,7 @@ def _load(folder: Path, meta: Mapping[str, Any]) -> Trace:
         try:
             tables[name] = conform(pq.ParquetFile(regular(path)).read(), schema)
             tables[name].validate(full=True)  # a text that is not UTF-8 would end in whoever looks at it
+            tables[name] = printed(tables[name])
         except FileNotFoundError:
             raise StoreError(f"{path}: missing from the run, expected a Parquet file; delete the run") from None
         except (OSError, ValueError, pa.ArrowException, MemoryError) as error:
@@ -72,7 +74,7 @@ def _load(folder: Path, meta: Mapping[str, Any]) -> Trace:
 
 def _in_memory(folder: Path, meta: Mapping[str, Any]) -> Trace:
     tables, torn = read_streams(folder)
-    return Trace(finish(tables), {**meta, "torn": torn})
+    return Trace({name: printed(table) for name, table in finish(tables).items()}, {**meta, "torn": torn})
 
 
 def _seconds(folder: Path, meta: Mapping[str, Any]) -> dict[str, float]:
