@@ -26,6 +26,7 @@ from benchmarks.parts.lab import Lab
 from benchmarks.parts.notebook import Notebook
 from benchmarks.parts.stats import answer, say
 from benchmarks.parts.turning import turn
+from workbench.units import MIB
 
 _ROOT = Path(__file__).parents[1]
 _BOARD = "document.querySelector('.wb-board').parentElement.__board"
@@ -108,7 +109,7 @@ def _watch(notebook: Notebook, seconds: float, *, soak: bool) -> dict[str, Any]:
         "pushes_per_s": kernel["pushes"] / kernel["wall_s"],
         "points": {chart: sum(map(len, datasets.values())) for chart, datasets in held.items()},
         "heap_growth": _growth(heap) if soak else None,
-        "heap_mib": heap[-1] / 2**20 if soak else None,
+        "heap_mib": heap[-1] / MIB if soak else None,
         "seconds": seconds,
     }
 
