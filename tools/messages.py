@@ -149,6 +149,7 @@ def _values() -> Iterator[tuple[str, str]]:
     from workbench.metrics.mfu import KINDS
     from workbench.metrics.phases import PHASES
     from workbench.simulate.memory import Origin
+    from workbench.tune.compare.verdict import Kind
 
     for words, where in (
         (CAUSES, "metrics/stalls"),
@@ -156,9 +157,13 @@ def _values() -> Iterator[tuple[str, str]]:
         (PHASES, "metrics/phases"),
         (get_args(Origin), "simulate/memory"),
         (get_args(Outcome), "claims/verdict"),
+        (get_args(Kind), "tune/compare/verdict"),
+        (("primary", "exploratory"), "tune/compare/comparison"),
+        (("ok", "warn", "fail", "found", "to do"), "doctor"),
+        (("engine", "simulation", "search", "beyond", "confirmation"), "tune/tune"),
         (("live CPU", "live GPU", "simulated", "attached", "recorded", "uncalibrated", "roofline"), "origin"),
         (("complete", "cancelled", "failed", "interrupted"), "store/folder"),
-        (("starting", "ready", "stopping", "failed", "stopped"), "engine/protocol"),
+        (("new", "starting", "ready", "stopping", "failed", "stopped"), "engine/protocol"),
         (("loading transformers", "reading the file", "tokenizer", "writing 1 file", "written"), "models/convert"),
     ):
         for word in words:

@@ -22,7 +22,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from workbench.i18n import translate
+from workbench.i18n import marked, translate
+from workbench.origin import in_pieces
 from workbench.printable import printable
 from workbench.progress_lines import ProgressLines
 
@@ -34,27 +35,27 @@ if TYPE_CHECKING:  # a table needs neither an engine nor pandas
 
 _PIPE_WIDTH = 120  # columns where there is no terminal to ask
 _SHORT = {
-    "long_ttft_s": "long TTFT s",
-    "gap_p50_ms": "gap P50 ms",
+    "long_ttft_s": marked("long TTFT s"),
+    "gap_p50_ms": marked("gap P50 ms"),
     "gap_p99_ms": "P99",
-    "gap_max_ms": "max",
-    "stalls": "stalls",
-    "peak_activation_mib": "peak MiB",
+    "gap_max_ms": marked("max"),
+    "stalls": marked("stalls"),
+    "peak_activation_mib": marked("peak MiB"),
 }
 _FLOOR = "floor_s"  # of half of the TTFTs: the larger one of those by compute and by bandwidth
 _CLASS_COLUMNS = {  # heading, and digits after the point
     "requests": ("\nn", 0),
     "ttft_p50_s": ("TTFT\nP50 s", 2),
     "ttft_p99_s": ("\nP99", 2),
-    "gap_p50_ms": ("gap\nP50 ms", 0),
+    "gap_p50_ms": (marked("gap\nP50 ms"), 0),
     "gap_p99_ms": ("\nP99", 0),
-    "gap_max_ms": ("\nmax", 0),
-    "stalls": ("\nstalls", 0),
-    "goodput_per_s": ("good\n1/s", 2),
-    "preemptions": ("pre-\nempted", 0),
-    "recomputed_tokens": ("recom-\nputed", 0),
+    "gap_max_ms": (marked("\nmax"), 0),
+    "stalls": (marked("\nstalls"), 0),
+    "goodput_per_s": (marked("good\n1/s"), 2),
+    "preemptions": (marked("pre-\nempted"), 0),
+    "recomputed_tokens": (marked("recom-\nputed"), 0),
     "mfu": ("\nMFU", 3),
-    _FLOOR: ("floor\ns", 3),
+    _FLOOR: (marked("floor\ns"), 3),
 }
 
 _OF_PREEMPTION = ("preemptions", "recomputed_tokens")
@@ -142,8 +143,17 @@ def say_engine(bench: Workbench) -> None:
     if not isinstance(engine, SimulatedEngine) or engine.setup is None:
         return
     setup, config = engine.setup, engine.config
-    where = f"{config.gpus} x {setup.device.name}" if setup.device is not None else "this machine's processor"
-    said = f"simulated · {setup.label}: {config.model} on {where}, {setup.blocks:,} KV blocks of {setup.block_size}."
+    where = (
+        f"{config.gpus} x {setup.device.name}" if setup.device is not None else translate("this machine's processor")
+    )
+    said = translate(
+        "simulated · {label}: {model} on {where}, {blocks:,} KV blocks of {size}.",
+        label=in_pieces(setup.label),
+        model=config.model,
+        where=where,
+        blocks=setup.blocks,
+        size=setup.block_size,
+    )
     if setup.memory is not None:
         budget = config.max_num_batched_tokens
         said += f" {setup.memory.beside(budget, budget, config.max_model_len)}"
@@ -153,11 +163,11 @@ def say_engine(bench: Workbench) -> None:
 def follow(progress: Progress, setting: Setting | None, run: Run) -> None:
     """Show a run's output tokens as they arrive, until it has ended."""
     done, total = run.progress
-    task = progress.add_task(setting.name if setting else "run", total=total, note="tokens")
+    task = progress.add_task(setting.name if setting else translate("run"), total=total, note=translate("tokens"))
     while not run.wait(0.1):
         done, _ = run.progress
-        progress.update(task, completed=done, note=run.trouble or "tokens")
-    progress.update(task, completed=run.progress[0], note="recorded")
+        progress.update(task, completed=done, note=run.trouble or translate("tokens"))
+    progress.update(task, completed=run.progress[0], note=translate("recorded"))
 
 
 def plain_table(title: str, *, pad_edge: bool = False, **how: Any) -> Table:
@@ -189,9 +199,10 @@ def settings_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
     knobs.sort(key=lambda column: ("budget", "chunk", "policy").index(column.key))
     names = [" / ".join(column.text(row.get(column.key)) for column in knobs) for row in rows]
     differ = len(set(names)) == len(names)  # else they differ in other knobs, which a setting's name tells
-    table.add_column("budget / chunk / policy" if differ else "setting", no_wrap=True)
+    names_of = " / ".join(map(translate, ("budget", "chunk", "policy")))
+    table.add_column(names_of if differ else translate("setting"), no_wrap=True)
     for column in figures:
-        table.add_column(_SHORT[column.key], justify="right", no_wrap=True)
+        table.add_column(translate(_SHORT[column.key]), justify="right", no_wrap=True)
     for row, name in zip(rows, names, strict=True):
         table.add_row(
             name if differ else str(row.get("setting")), *(column.text(row.get(column.key)) for column in figures)
@@ -207,10 +218,10 @@ def classes_table(rows: Sequence[Mapping[str, Any]], title: str) -> Table:
     rows = [{**row, _FLOOR: _floor(row)} for row in rows]
     shown = {column: of for column, of in _CLASS_COLUMNS.items() if _tells(rows, column)}
     table = plain_table(title, collapse_padding=True)
-    table.add_column("\npolicy")  # the only one that wraps where there is no room
-    table.add_column("\nclass", no_wrap=True)
+    table.add_column("\n" + translate("policy"))  # the only one that wraps where there is no room
+    table.add_column("\n" + translate("class"), no_wrap=True)
     for heading, _ in shown.values():
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(translate(heading), justify="right", no_wrap=True)
     before = None
     for row in rows:
         policy = row["policy"]
@@ -251,7 +262,7 @@ def _rounded(value: Any, digits: int) -> str:
 def cell(value: Any) -> str:
     """A figure as people write it; what was not measured is n/a."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "n/a"
+        return translate("n/a")
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -18,6 +18,7 @@ import psutil
 from workbench.engine.leftovers import find_leftovers
 from workbench.engine.probe.compat import TESTED, check_version, installed_vllm
 from workbench.errors import VersionError
+from workbench.i18n import marked, phrase
 from workbench.machine import machine_facts
 from workbench.models import list_presets
 from workbench.store import default_root
@@ -64,7 +65,7 @@ def examine(tell: Callable[[str], None], *, defaults: bool = True) -> list[Check
         tell(name)
         checks.append(look())
     if defaults:
-        tell("vLLM's defaults")
+        tell(marked("vLLM's defaults"))
         checks.append(_defaults())
     return checks
 
@@ -85,13 +86,17 @@ def as_json(checks: list[Check]) -> str:
 def _vllm() -> Check:
     found = installed_vllm()
     if found is None:
-        return Check("vLLM", "fail", "not installed", "run make setup; recorded runs can be opened without it")
+        return Check(
+            "vLLM", "fail", phrase("not installed"), phrase("run make setup; recorded runs can be opened without it")
+        )
     shown = "==".join(found)
     try:
         check_version(found[1])
     except VersionError as error:
         return Check("vLLM", "fail", shown, str(error), found)
-    return Check("vLLM", "ok", f"{shown} (tested: {', '.join(TESTED)})", data=found)
+    return Check(
+        "vLLM", "ok", phrase("{shown} (tested: {versions})", shown=shown, versions=", ".join(TESTED)), data=found
+    )
 
 
 def _gpu() -> Check:
@@ -103,7 +108,9 @@ def _gpu() -> Check:
         nvml.close()
     if devices:
         return Check("GPU", "ok", "; ".join(device.label for device in devices), "; ".join(notes), data)
-    return Check("GPU", "warn", "; ".join(notes) or "none", "live engines run on the CPU build of vLLM", data)
+    return Check(
+        "GPU", "warn", "; ".join(notes) or phrase("none"), phrase("live engines run on the CPU build of vLLM"), data
+    )
 
 
 def _memory() -> Check:
@@ -113,16 +120,17 @@ def _memory() -> Check:
         with contextlib.suppress(OSError, ValueError):
             free = min(free, max(0, group.limit - int(group.usage.read_text())))
     verdict: Verdict = "ok" if free >= _NEEDED_MEMORY else "warn"
-    fix = "" if verdict == "ok" else "close other programs, or start with a smaller kv_cache_mib"
-    return Check("memory", verdict, f"{free / GIB:.1f} GiB available", fix, free)
+    fix = "" if verdict == "ok" else phrase("close other programs, or start with a smaller kv_cache_mib")
+    return Check("memory", verdict, phrase("{gib:.1f} GiB available", gib=free / GIB), fix, free)
 
 
 def _processor() -> Check:
     facts = machine_facts()
     cores = int(facts["usable_cores"])
     verdict: Verdict = "ok" if cores > 1 else "warn"
-    fix = "" if cores > 1 else "vLLM and the client share one core, so gaps include the client's own work"
-    return Check("processor", verdict, f"{facts['processor']}, {cores} usable cores", fix, facts)
+    fix = "" if cores > 1 else phrase("vLLM and the client share one core, so gaps include the client's own work")
+    found = phrase("{processor}, {cores} usable cores", processor=facts["processor"], cores=cores)
+    return Check("processor", verdict, found, fix, facts)
 
 
 def _disk() -> Check:
@@ -130,17 +138,18 @@ def _disk() -> Check:
     there = next(path for path in (root, *root.parents) if path.exists())
     free = shutil.disk_usage(there).free
     verdict: Verdict = "ok" if free >= _NEEDED_DISK else "fail"
-    return Check("disk", verdict, f"{free / GIB:.1f} GiB free for {root}", "" if verdict == "ok" else "free some", free)
+    found = phrase("{gib:.1f} GiB free for {root}", gib=free / GIB, root=str(root))
+    return Check("disk", verdict, found, "" if verdict == "ok" else phrase("free some"), free)
 
 
 def _shared_memory() -> Check:
     place = Path("/dev/shm")  # noqa: S108  it is what vLLM uses, and we only look
     if not place.is_dir():
-        return Check("shared memory", "fail", "no /dev/shm", "mount one (docker run --shm-size=1g)")
+        return Check("shared memory", "fail", phrase("no /dev/shm"), phrase("mount one (docker run --shm-size=1g)"))
     free = shutil.disk_usage(place).free
     verdict: Verdict = "ok" if free >= _NEEDED_SHM else "fail"
-    fix = "" if verdict == "ok" else "enlarge it (docker run --shm-size=1g), or remove old segments"
-    return Check("shared memory", verdict, f"{free / GIB:.2f} GiB free in /dev/shm", fix, free)
+    fix = "" if verdict == "ok" else phrase("enlarge it (docker run --shm-size=1g), or remove old segments")
+    return Check("shared memory", verdict, phrase("{gib:.2f} GiB free in /dev/shm", gib=free / GIB), fix, free)
 
 
 def _ports() -> Check:
@@ -148,16 +157,18 @@ def _ports() -> Check:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
     except OSError as error:
-        return Check("ports", "fail", f"no free port on 127.0.0.1 ({error})", "allow programs to listen on loopback")
-    return Check("ports", "ok", "127.0.0.1 has free ports")
+        found = phrase("no free port on 127.0.0.1 ({why})", why=str(error))
+        return Check("ports", "fail", found, phrase("allow programs to listen on loopback"))
+    return Check("ports", "ok", phrase("127.0.0.1 has free ports"))
 
 
 def _leftovers() -> Check:
     found = find_leftovers()
     data = [{"label": one.label, "pids": list(one.pids)} for one in found]
     if not found:
-        return Check("leftovers", "ok", "none", data=data)
-    return Check("leftovers", "warn", f"{len(found)} engines that nobody guards", "run workbench reap", data)
+        return Check("leftovers", "ok", phrase("none"), data=data)
+    said = phrase("{count} engines that nobody guards", count=len(found))
+    return Check("leftovers", "warn", said, phrase("run workbench reap"), data)
 
 
 def _models() -> Check:
@@ -165,38 +176,48 @@ def _models() -> Check:
     ready = [preset.name for preset in presets if preset.ready]
     data = {preset.name: preset.ready for preset in presets}
     rest = [preset.name for preset in presets if not preset.ready]
-    found = f"ready: {', '.join(ready) or 'none'}" + (f"; made at first use: {', '.join(rest)}" if rest else "")
+    found = phrase("ready: {names}", names=", ".join(ready) or phrase("none"))
+    if rest:
+        found += phrase("; made at first use: {names}", names=", ".join(rest))
     return Check("models", "ok", found, data=data)
 
 
 def _defaults() -> Check:
     """C6: what stock vLLM does when no flag is given, resolved by vLLM itself."""
-    name = "chunked prefill default"
+    name = marked("chunked prefill default")
     if installed_vllm() is None:
-        return Check(name, "warn", "n/a (vLLM is not installed, and it is what is asked)", "run make setup")
+        return Check(
+            name, "warn", phrase("n/a (vLLM is not installed, and it is what is asked)"), phrase("run make setup")
+        )
     ready = next((preset for preset in list_presets() if preset.ready), None)
     if ready is None:
-        fix = "run workbench demo once, which makes one"
-        return Check(name, "warn", "n/a (vLLM is there; it wants a model to resolve its defaults for)", fix)
+        fix = phrase("run workbench demo once, which makes one")
+        return Check(name, "warn", phrase("n/a (vLLM is there; it wants a model to resolve its defaults for)"), fix)
     command = [sys.executable, "-m", "workbench.engine.probe.defaults", str(ready.folder)]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_RESOLVE_TIMEOUT_S, check=True)
         data = json.loads(answer.stdout.strip().splitlines()[-1])
     except (subprocess.SubprocessError, OSError, ValueError, IndexError) as error:
-        return Check(name, "warn", f"n/a (vLLM did not say: {' '.join(str(error).split())[:200]})")
-    switch = "on" if data["enable_chunked_prefill"] else "off"
-    rest = f"max_num_batched_tokens {data['max_num_batched_tokens']}, max_num_seqs {data['max_num_seqs']}"
-    return Check(name, "ok", f"{switch} without any flag ({rest}, resolved by vLLM for {ready.name})", data=data)
+        why = " ".join(str(error).split())[:200]
+        return Check(name, "warn", phrase("n/a (vLLM did not say: {why})", why=why))
+    found = phrase(
+        "{switch} without any flag (max_num_batched_tokens {budget}, max_num_seqs {seqs}, resolved by vLLM for {name})",
+        switch=phrase("on") if data["enable_chunked_prefill"] else phrase("off"),
+        budget=data["max_num_batched_tokens"],
+        seqs=data["max_num_seqs"],
+        name=ready.name,
+    )
+    return Check(name, "ok", found, data=data)
 
 
 _LOOKS: tuple[tuple[str, Callable[[], Check]], ...] = (
     ("vLLM", _vllm),
-    ("processor", _processor),
-    ("memory", _memory),
+    (marked("processor"), _processor),
+    (marked("memory"), _memory),
     ("GPU", _gpu),
-    ("disk", _disk),
-    ("shared memory", _shared_memory),
-    ("ports", _ports),
-    ("leftovers", _leftovers),
-    ("models", _models),
+    (marked("disk"), _disk),
+    (marked("shared memory"), _shared_memory),
+    (marked("ports"), _ports),
+    (marked("leftovers"), _leftovers),
+    (marked("models"), _models),
 )

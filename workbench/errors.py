@@ -26,11 +26,16 @@ from workbench.redact import text
 
 
 class WorkbenchError(Exception):
-    """Root of all errors that the workbench raises on purpose."""
+    """Root of all errors that the workbench raises on purpose.
+
+    Attributes:
+        said: the message as it was given; one of :mod:`workbench.i18n` can be told in another language.
+    """
 
     exit_code = 1
 
     def __init__(self, message: str = "", *more: object) -> None:
+        self.said = message
         super().__init__(printable(text(str(message))), *more)  # shown, logged and kept: no key, and no escape sequence
 
 
@@ -42,14 +47,17 @@ class InputError(WorkbenchError):
         value: what it was.
         expected: what would have been right.
         fix: what to do about it.
+
+    Attributes:
+        shown: the value, short and without secrets.
     """
 
     exit_code = 2
 
     def __init__(self, what: str, value: object, expected: str, fix: str) -> None:
         self.what, self.value, self.expected, self.fix = what, value, expected, fix
-        shown = _words(value)
-        super().__init__(" ".join(f"{what}: got {shown!r}, expected {expected}; {fix}".split()))
+        self.shown = _words(value)
+        super().__init__(" ".join(f"{what}: got {self.shown!r}, expected {expected}; {fix}".split()))
 
 
 def in_words(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workbench.errors import ConfigError, InputError
+from workbench.i18n import marked, phrase
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -56,36 +57,38 @@ def _explain(model: type[BaseModel], bad: ValidationError, where: str, error: ty
         name = str(first["loc"][-1])
         known = sorted(_fields_at(model, first["loc"][:-1]))
         near = difflib.get_close_matches(name, known, 1)
-        fix = f"did you mean {near[0]}?" if near else "remove it"
-        return error(what, name, f"a known field ({', '.join(known)})", fix)
+        fix = phrase("did you mean {name}?", name=near[0]) if near else phrase("remove it")
+        return error(what, name, phrase("a known field ({names})", names=", ".join(known)), fix)
     if first["type"] == "missing":
-        return error(what, "nothing", "a value", f"add {first['loc'][-1]}")
-    fix = "choose one of these" if first["type"] in ("literal_error", "union_tag_invalid") else "correct it"
+        return error(what, phrase("nothing"), phrase("a value"), phrase("add {name}", name=first["loc"][-1]))
+    one_of = first["type"] in ("literal_error", "union_tag_invalid")
+    fix = phrase("choose one of these") if one_of else phrase("correct it")
     return error(what, first["input"], expected_of(first), fix)
 
 
-_WHOLE, _NUMBER, _TRUTH, _FIELDS = "a whole number", "a number", "true or false", "fields with values"
+_WHOLE, _NUMBER = marked("a whole number"), marked("a number")
+_TRUTH, _FIELDS = marked("true or false"), marked("fields with values")
 _EXPECTED = {  # what pydantic_core calls an error: what would have been right; {} holds that error's own context
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), _WHOLE),
-    "int_parsing_size": "a smaller whole number",
+    "int_parsing_size": marked("a smaller whole number"),
     **dict.fromkeys(("float_parsing", "float_type"), _NUMBER),
-    "finite_number": "a number that is not infinite",
+    "finite_number": marked("a number that is not infinite"),
     **dict.fromkeys(("bool_parsing", "bool_type"), _TRUTH),
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "{ge} or more",
-    "less_than": "less than {lt}",
-    "less_than_equal": "{le} or less",
-    "string_type": "text",
-    "string_too_short": "{min_length} or more characters",
-    "string_too_long": "{max_length} or fewer characters",
-    "string_pattern_mismatch": "letters, digits, _ and -, with a letter first",  # right for both that we have
-    **dict.fromkeys(("list_type", "tuple_type"), "a list"),
-    "too_short": "{min_length} or more entries",
-    "too_long": "{max_length} or fewer entries",
+    "greater_than": marked("more than {gt}"),
+    "greater_than_equal": marked("{ge} or more"),
+    "less_than": marked("less than {lt}"),
+    "less_than_equal": marked("{le} or less"),
+    "string_type": marked("text"),
+    "string_too_short": marked("{min_length} or more characters"),
+    "string_too_long": marked("{max_length} or fewer characters"),
+    "string_pattern_mismatch": marked("letters, digits, _ and -, with a letter first"),  # right for both that we have
+    **dict.fromkeys(("list_type", "tuple_type"), marked("a list")),
+    "too_short": marked("{min_length} or more entries"),
+    "too_long": marked("{max_length} or fewer entries"),
     **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), _FIELDS),
-    "union_tag_invalid": "one of {expected_tags}",
-    "union_tag_not_found": "one with the field {discriminator}",
-    "none_required": "nothing",
+    "union_tag_invalid": marked("one of {expected_tags}"),
+    "union_tag_not_found": marked("one with the field {discriminator}"),
+    "none_required": marked("nothing"),
 }
 
 
@@ -94,12 +97,12 @@ def expected_of(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "literal_error":
         names = re.findall(r"'([^']*)'", context["expected"])
-        return f"one of {', '.join(names)}" if len(names) > 1 else names[0]
+        return phrase("one of {names}", names=", ".join(names)) if len(names) > 1 else phrase("{name}", name=names[0])
     if kind in _EXPECTED:
         shown = {
             name: f"{one:g}" if isinstance(one, float) else str(one).replace("'", "") for name, one in context.items()
         }
-        return _EXPECTED[kind].format(**shown)
+        return phrase(_EXPECTED[kind], **shown)
     return error["msg"].replace("Input should be ", "").replace("Value error, ", "")
 
 

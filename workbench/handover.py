@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from workbench.errors import InputError
-from workbench.i18n import marked
+from workbench.i18n import marked, phrase
 from workbench.report.run import ReportRun
 from workbench.run import RecordedRun
 from workbench.store import list_runs, new_run_folder, snapshot
@@ -72,7 +72,9 @@ def side_by_side(runs: Sequence[RecordedRun]) -> pd.DataFrame:
         InputError: fewer than two runs.
     """
     if len(runs) < 2:
-        raise InputError("runs to compare", len(runs), "at least two", "play another load first")
+        raise InputError(
+            phrase("runs to compare"), len(runs), phrase("at least two"), phrase("play another load first")
+        )
     columns: dict[str, pd.Series] = {}
     for run in runs:
         label = str(run.meta.get("title") or run.meta.get("setting") or run.meta.get("scenario") or run.folder.name)

@@ -13,6 +13,7 @@ from workbench.engine.attached import AttachedEngine
 from workbench.engine.command import serve_command
 from workbench.engine.sglang_command import sglang_command
 from workbench.errors import EngineError, InputError
+from workbench.i18n import phrase
 from workbench.plays import Plays
 from workbench.run import RecordedRun, Run
 from workbench.workload.scenario import load_scenario
@@ -95,5 +96,5 @@ class HandsOver(Plays):
 
     def _some_run(self, what: str) -> Run:
         if self._run is None:
-            raise EngineError(f"{what}: got no run, expected one that was played; run a load first")
+            raise EngineError(phrase("{what}: got no run, expected one that was played; run a load first", what=what))
         return self._run

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from workbench.errors import InputError
+from workbench.i18n import phrase
 
 _UNITS = {"TFLOP/s": 1e12, "GB": 1e9, "GB/s": 1e9, "TB/s": 1e12}
 
@@ -79,8 +80,10 @@ def gpu(name: str) -> Gpu:
     near = [key for key in _all() if wanted and key.startswith(wanted)] or difflib.get_close_matches(
         wanted, _all(), n=1
     )
-    fix = f"did you mean {near[0]}?" if near else "add it to data/hardware.yaml with its source"
-    raise InputError("GPU", name, f"one of {', '.join(_all())}", fix)
+    fix = (
+        phrase("did you mean {name}?", name=near[0]) if near else phrase("add it to data/hardware.yaml with its source")
+    )
+    raise InputError("GPU", name, phrase("one of {names}", names=", ".join(_all())), fix)
 
 
 def gpu_of_driver(name: str) -> Gpu | None:

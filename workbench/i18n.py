@@ -2,8 +2,8 @@
 
 English is what stands in the code. ``translate`` looks a message up when it is shown; ``marked`` only marks one that is
 written down earlier, such as a constant of a module, which whoever shows it translates. :func:`phrase` makes a text
-that is kept, exported or compared in English, and told by ``translate`` to whoever reads it. ``make messages`` collects
-them all into ``workbench/locale``.
+that is kept, exported or compared in English, and told by ``translate`` to whoever reads it; :func:`told_error` does so
+of an error. ``make messages`` collects them all into ``workbench/locale``.
 
 The language is that of the innermost :func:`speaking`, else of ``WORKBENCH_LANG``, else English. A thread begins with
 none of its maker's: one that says something to people begins with :func:`speaking`.
@@ -20,7 +20,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from workbench.errors import InputError
+from workbench import redact
+from workbench.errors import CeilingError, InputError, in_words
+from workbench.printable import printable
 
 LANGUAGES = {"en": "English", "zh": "简体中文"}
 TAGS = {"en": "en", "zh": "zh-CN"}  # BCP 47, for a page: which shapes of Han characters are meant
@@ -149,6 +151,42 @@ def phrases(between: str, parts: Iterable[str]) -> Phrase:
 def marked(message: str) -> str:
     """The message as it is, for the catalogue to have it."""
     return message
+
+
+def told_error(error: BaseException) -> str:
+    """An error as one line, in the language that is spoken where it was made of phrases; else in English, as kept.
+
+    One about an input is told where both what was expected and what to do about it are phrases.
+    """
+    words: object = getattr(error, "said", "")
+    if isinstance(error, InputError):
+        words = phrase_of(error)
+    try:
+        return " ".join(printable(redact.text(words.told())).split()) if isinstance(words, Phrase) else in_words(error)
+    except InputError:  # WORKBENCH_LANG is none, and that may be the very error
+        return in_words(error)
+
+
+def phrase_of(error: InputError) -> str:
+    """The message of an error about an input as a phrase; in plain English where its parts are not."""
+    fix = error.fix
+    if isinstance(error, CeilingError) and isinstance(error.otherwise, Phrase):
+        fix = phrase(
+            "{otherwise}, or start again with {field}={wants}",
+            otherwise=error.otherwise,
+            field=error.field,
+            wants=error.wants,
+        )
+    if not (isinstance(error.expected, Phrase) and isinstance(fix, Phrase)):
+        return str(error)
+    value = error.value if isinstance(error.value, Phrase) else error.shown
+    return phrase(
+        "{what}: got {value!r}, expected {expected}; {fix}",
+        what=error.what,
+        value=value,
+        expected=error.expected,
+        fix=fix,
+    )
 
 
 def _told(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from workbench.engine.attached import AttachedEngine
 from workbench.engine.live import LiveEngine
 from workbench.errors import EngineError
+from workbench.i18n import phrase
 from workbench.run import Run
 from workbench.simulate.engine import SimulatedEngine
 
@@ -63,17 +64,29 @@ class InUse:
             raise self._not_ready(what)
 
     def _not_ready(self, what: str) -> EngineError:
-        return EngineError(f"{what} while the engine is {self.engine.state}, expected ready; start it first")
+        state = phrase(self.engine.state)
+        return EngineError(
+            phrase("{what} while the engine is {state}, expected ready; start it first", what=what, state=state)
+        )
 
     def _expect_free(self, what: str) -> None:
         """Nobody turns a knob or drops a prompt under what is measured: it would be of another setting than it says."""
         if self.held_by:
-            raise EngineError(f"{what}: {self.held_by} goes on, expected an engine at rest; wait for it, or stop it")
+            raise EngineError(
+                phrase(
+                    "{what}: {other} goes on, expected an engine at rest; wait for it, or stop it",
+                    what=what,
+                    other=self.held_by,
+                )
+            )
 
     def _expect_rest(self, what: str) -> None:
         """One run at a time."""
-        self._expect_ready(f"{what}: got a workload")
+        self._expect_ready(phrase("{what}: got a workload", what=what))
         if self.playing:
             raise EngineError(
-                f"{what}: got a second run, expected one at a time; wait for the first, or stop it (wb.stop_load())"
+                phrase(
+                    "{what}: got a second run, expected one at a time; wait for the first, or stop it (wb.stop_load())",
+                    what=what,
+                )
             )

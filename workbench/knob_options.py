@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.config import Knobs, parse
 from workbench.errors import EnvelopeError, InputError
+from workbench.i18n import phrase
 from workbench.json_file import parse_json
 from workbench.workload.scenario import Setting
 
@@ -42,14 +43,17 @@ def knob_values(
         name, sign, value = text.partition("=")
         name = name.strip().replace("-", "_")
         if not sign or not value.strip():
-            raise InputError("--knob", text, "name=value", "write it like --knob policy=qos")
+            raise InputError(
+                "--knob", text, phrase("name=value"), phrase("write it like {example}", example="--knob policy=qos")
+            )
         if name not in Knobs.model_fields:
             near = difflib.get_close_matches(name, Knobs.model_fields, 1)
-            fix = f"did you mean {near[0]}?" if near else "choose one of these"
-            raise EnvelopeError("--knob", name, f"one of {', '.join(Knobs.model_fields)}", fix)
+            fix = phrase("did you mean {name}?", name=near[0]) if near else phrase("choose one of these")
+            expected = phrase("one of {names}", names=", ".join(Knobs.model_fields))
+            raise EnvelopeError("--knob", name, expected, fix)
         if name in texts:
             both = f"{said[name]} and --knob {name}" if said[name] != "--knob" else f"--knob {name}, twice"
-            raise InputError(both, f"{texts[name]} and {value}", "each knob once", "leave one out")
+            raise InputError(both, f"{texts[name]} and {value}", phrase("each knob once"), phrase("leave one out"))
         texts[name], said[name] = value, "--knob"
     return {
         name: _values(f"--knob {name}" if said[name] == "--knob" else said[name], name, texts[name], several)
@@ -67,7 +71,8 @@ def one_value_each(values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     for name, several in values.items():
         if len(several) > 1:
             shown = ",".join(map(str, several))
-            raise InputError(f"knob {name}", shown, "one value", "give one, or use workbench sweep to try several")
+            fix = phrase("give one, or use workbench sweep to try several")
+            raise InputError(phrase("knob {name}", name=name), shown, phrase("one value"), fix)
     return {name: several[0] for name, several in values.items()}
 
 
@@ -78,7 +83,7 @@ def _values(option: str, knob: str, text: str, several: bool) -> list[Any]:
         try:
             setting = parse(Setting, {"name": option, knob: _scalar(part.strip())}, error=EnvelopeError)
         except EnvelopeError as bad:
-            fix = "give one, or several with commas between" if several else "give one"
+            fix = phrase("give one, or several with commas between") if several else phrase("give one")
             raise EnvelopeError(option, part.strip() or text, bad.expected, fix) from None
         values.append(getattr(setting, knob))
     return values

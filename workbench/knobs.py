@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from workbench.errors import CeilingError, EnvelopeError
 from workbench.frozen import Frozen
+from workbench.i18n import phrase
 
 PolicyName = Literal["chunked", "monolithic", "decode_first", "priority", "qos", "target_gap"]
 POLICIES: tuple[PolicyName, ...] = ("chunked", "monolithic", "decode_first", "priority", "qos", "target_gap")
@@ -124,23 +125,27 @@ class Envelope(Frozen):
         )
         for name, value, bound, field in rules:
             if value > bound:
-                expected = f"at most {bound} (the start-up {field})"
-                raise CeilingError(name, value, expected, f"choose {bound} or less", field, value)
+                expected = phrase("at most {bound} (the start-up {field})", bound=bound, field=field)
+                raise CeilingError(name, value, expected, phrase("choose {bound} or less", bound=bound), field, value)
         if knobs.policy not in self.policies:
-            raise EnvelopeError("policy", knobs.policy, f"one of {', '.join(self.policies)}", "choose one of these")
+            expected = phrase("one of {names}", names=", ".join(self.policies))
+            raise EnvelopeError("policy", knobs.policy, expected, phrase("choose one of these"))
         if knobs.budget < knobs.max_running:
             raise EnvelopeError(
-                "budget and max_running",
+                phrase("{one} and {other}", one="budget", other="max_running"),
                 f"{knobs.budget} < {knobs.max_running}",
-                "a budget of at least one token per running request",
-                f"raise budget to {knobs.max_running} or lower max_running",
+                phrase("a budget of at least one token per running request"),
+                phrase("raise budget to {least} or lower max_running", least=knobs.max_running),
             )
         if knobs.policy == "monolithic" and knobs.budget < self.max_chunk:
             raise CeilingError(
-                "policy and budget",
-                f"monolithic with budget {knobs.budget}",
-                f"a budget of at least {self.max_chunk} (max_model_len), since a longer prompt would wait for ever",
-                "raise budget or use chunked",
+                phrase("{one} and {other}", one="policy", other="budget"),
+                phrase("monolithic with budget {budget}", budget=knobs.budget),
+                phrase(
+                    "a budget of at least {least} (max_model_len), since a longer prompt would wait for ever",
+                    least=self.max_chunk,
+                ),
+                phrase("raise budget or use chunked"),
                 "max_model_len",
                 max(knobs.budget, _LEAST_CONTEXT),
             )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
+
+from workbench.i18n import Phrase, phrase, phrase_counted, phrases, translate
 
 
 def origin_words(meta: Mapping[str, Any]) -> str:
@@ -21,3 +25,22 @@ def origin_words(meta: Mapping[str, Any]) -> str:
     simulated = (meta.get("engine") or {}).get("simulated") or {}
     how = simulated.get("step_time_label")
     return f"{label} · {how}" if how and how not in label else label
+
+
+def in_phrases(words: str) -> Phrase:
+    """Such words as a text in which each piece is told by itself: names of machines among them stay."""
+    return phrases(" · ", [reduce(_and, map(_piece, part.split(", "))) for part in words.split(" · ")])
+
+
+def in_pieces(words: str) -> str:
+    """The same in the language that is spoken."""
+    return translate(in_phrases(words))
+
+
+def _and(one: Phrase, other: Phrase) -> Phrase:
+    return phrase("{one}, {other}", one=one, other=other)
+
+
+def _piece(words: str) -> Phrase:
+    cores = re.fullmatch(r"(\d{1,9}) cores?", words)
+    return phrase_counted("{n} core", "{n} cores", int(cores[1])) if cores else phrase(words)

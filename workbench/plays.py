@@ -10,6 +10,7 @@ from typing import Any
 from workbench import policy_runs
 from workbench.config import SLO
 from workbench.errors import EngineError, InputError
+from workbench.i18n import phrase
 from workbench.in_use import AnyEngine, InUse
 from workbench.machine import machine_facts, package_versions
 from workbench.policy_runs import Follow, PolicyRuns
@@ -144,7 +145,7 @@ class Plays(InUse):
         """
         if self.playing:
             raise EngineError(
-                "prefix cache: got a reset in mid-run, expected an engine at rest; wait for the run or stop it"
+                phrase("prefix cache: got a reset in mid-run, expected an engine at rest; wait for the run or stop it")
             )
         self.engine.reset_prefix_cache()
         self._plays = itertools.count()
@@ -180,7 +181,7 @@ class Plays(InUse):
         """
         self._expect_free("drop_long")
         check_lengths(tokens, output_tokens, self.engine.config.max_model_len)
-        self._expect_ready("drop_long: got a prompt")
+        self._expect_ready(phrase("{what}: got a prompt", what="drop_long"))
         if self._drops is None:
             self._drops = Drops(self._tokenizer(), self.engine.config.max_model_len)
         request = self._drops.make(tokens, output_tokens)
@@ -244,7 +245,7 @@ class Plays(InUse):
     def _tokenizer(self) -> Path:
         model = self.engine.model
         if model is None:
-            raise self._not_ready("run: got a workload")
+            raise self._not_ready(phrase("{what}: got a workload", what="run"))
         if model.tokenizer_path is None:
             raise InputError("model", model.name, "a model with a tokenizer.json", "choose another model")
         return model.tokenizer_path

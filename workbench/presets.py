@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.config import EngineConfig, Knobs, parse
 from workbench.errors import InputError
+from workbench.i18n import phrase
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,6 @@ def preset(name: str) -> Preset:
     known = presets()
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
-        fix = f"did you mean {near[0]}?" if near else "choose one of these"
-        raise InputError("preset", name, f"one of {', '.join(known)}", fix)
+        fix = phrase("did you mean {name}?", name=near[0]) if near else phrase("choose one of these")
+        raise InputError("preset", name, phrase("one of {names}", names=", ".join(known)), fix)
     return known[name]

@@ -9,6 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, Task, TaskID
 
+from workbench.i18n import translate
+
 EVERY_S = 10.0
 
 
@@ -67,6 +69,8 @@ class ProgressLines(Progress):
 
 def _words(task: Task) -> str:
     note = task.fields.get("note") or ""
-    count = f"{task.completed:,.0f} of {task.total:,.0f}" if task.total is not None and task.total > 1 else ""
+    count = ""
+    if task.total is not None and task.total > 1:
+        count = translate("{done:,.0f} of {all:,.0f}", done=task.completed, all=task.total)
     said = " ".join(part for part in (count, note) if part)
-    return f"{task.description}: {said or '…'}"
+    return f"{task.description}{translate(': ')}{said or '…'}"

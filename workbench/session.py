@@ -15,6 +15,7 @@ from workbench.engine.live import LiveEngine
 from workbench.engine.protocol import Progress
 from workbench.errors import EngineError, EngineStartError, EnvelopeError, WorkbenchError
 from workbench.hands_over import HandsOver
+from workbench.i18n import phrase
 from workbench.in_use import AnyEngine
 from workbench.run import RecordedRun
 from workbench.simulate.engine import SimulatedEngine
@@ -114,7 +115,10 @@ class Workbench(HandsOver):
         if engine.config != self.config:
             if self.engine.state in ("starting", "ready", "stopping"):
                 raise EngineError(
-                    f"configure: got new start-up fields while {self.engine.state}; stop the engine first"
+                    phrase(
+                        "configure: got new start-up fields while {state}; stop the engine first",
+                        state=phrase(self.engine.state),
+                    )
                 )
             self.engine.stop()  # one that died is still held
             self.engine = engine

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.errors import CeilingError, InputError
+from workbench.i18n import phrase
 
 _NO_COMMAND = re.compile(r"No such command '(?P<name>.*?)'")
 _NAME = re.compile(r"(?:--)?([a-z][a-z0-9_-]*)")
@@ -24,6 +25,8 @@ _WORDS = (  # the library's own, and ours
     (re.compile(r"greater than or equal to (\S+)"), r"\1 or more"),
     (re.compile(r"less than or equal to (\S+)"), r"\1 or less"),
 )
+_KINDS = ("a whole number", "a number", "true or false")
+_BOUND = re.compile(r"(\S+) or (more|less)")
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((?P<words>.*)\)")
 
 
@@ -47,25 +50,31 @@ def explain(error: Exception, argv: Sequence[str]) -> InputError | None:
         return None
     context: Any = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "workbench"
-    see = f"see {path} --help"
+    see = phrase("see {path} --help", path=path)
     option = getattr(error, "option_name", None)
     if option is not None and hasattr(error, "possibilities"):
-        return InputError("option", option, f"an option of {path}", _near(option, error.possibilities or ()) or see)
+        return InputError(
+            phrase("option"),
+            option,
+            phrase("an option of {path}", path=path),
+            _near(option, error.possibilities or ()) or see,
+        )
     if option is not None:
-        expected = "no value" if "does not take a value" in said else "a value"
+        expected = phrase("no value") if "does not take a value" in said else phrase("a value")
         return InputError(option, _given(option, argv), expected, see)
     if (found := _NO_COMMAND.match(said)) is not None:
         known = list(getattr(getattr(context, "command", None), "commands", {}))
-        return InputError("command", found["name"], f"one of {', '.join(known)}", _near(found["name"], known) or see)
+        expected = phrase("one of {names}", names=", ".join(known))
+        return InputError(phrase("command"), found["name"], expected, _near(found["name"], known) or see)
     if (found := _EXTRA.match(said)) is not None:
-        return InputError("command line", found["words"], f"nothing more after {path}", see)
+        return InputError(phrase("command line"), found["words"], phrase("nothing more after {path}", path=path), see)
     parameter: Any = getattr(error, "param", None)
     if parameter is None:
         return InputError("command line", " ".join(argv), _plain(said), see)
     names = [name for name in parameter.opts if name.startswith("-")]
     what = names[0] if names else str(parameter.metavar or parameter.name).upper()
     if hasattr(error, "param_type"):  # it is missing
-        return InputError(what, "nothing", "a value", see)
+        return InputError(what, phrase("nothing"), phrase("a value"), see)
     return InputError(what, _given(what, argv), _plain(str(getattr(error, "message", said))), see)
 
 
@@ -79,7 +88,8 @@ def as_typed(error: InputError, argv: Sequence[str]) -> InputError:
     what, value, fix = error.what, error.value, error.fix
     if isinstance(error, CeilingError):
         restart = argv[:1] == ["sweep"] and error.field in _RESTARTED
-        fix = f"{error.otherwise}, or add {'--restart' if restart else f'--set {error.field}={error.wants}'}"
+        option = "--restart" if restart else f"--set {error.field}={error.wants}"
+        fix = phrase("{otherwise}, or add {option}", otherwise=error.otherwise, option=option)
     found = _NAME.fullmatch(what)
     if found is not None:
         name = found[1].replace("-", "_")
@@ -109,7 +119,7 @@ def _pairs(argv: Sequence[str]) -> dict[tuple[str, str], str]:
 
 def _near(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean {near[0]}?" if near else ""
+    return phrase("did you mean {name}?", name=near[0]) if near else ""
 
 
 def _given(option: str, argv: Sequence[str], nothing: str = "nothing") -> str:
@@ -123,8 +133,13 @@ def _given(option: str, argv: Sequence[str], nothing: str = "nothing") -> str:
 
 
 def _plain(text: str) -> str:
-    """A sentence of the library as the end of ours."""
+    """A sentence of the library as the end of ours; what it says most is a text that can be told."""
     text = text.removeprefix("Input should be ").strip().rstrip(".")
     for raw, ours in _WORDS:
         text = raw.sub(ours, text)
-    return text[:1].lower() + text[1:]
+    text = text[:1].lower() + text[1:]
+    bound = _BOUND.fullmatch(text)
+    if bound is not None:
+        least, most = phrase("{ge} or more", ge=bound[1]), phrase("{le} or less", le=bound[1])
+        return least if bound[2] == "more" else most
+    return phrase(text) if text in _KINDS else text

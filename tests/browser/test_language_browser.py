@@ -106,7 +106,7 @@ def test_the_panel_speaks_chinese_from_its_forms_to_its_charts(open_notebook):
     for words in ("启动参数", "热旋钮", "负载", "立即投入长提示词", "未启动", "模拟"):
         assert page.get_by_text(words, exact=False).count(), words
     page.get_by_role("slider", name="token 预算").wait_for()
-    for chart in ("token 间隔", "调度步构成", "每步激活内存", "KV 占用与队列"):
+    for chart in ("token 间隔", "调度步构成", "每步激活内存", "KV 使用率与队列"):
         page.get_by_role("heading", name=chart).first.wait_for()
     page.get_by_role("button", name="token 间隔的表格").click()
     page.get_by_text("尚无数据。").first.wait_for()

@@ -44,7 +44,12 @@ def eight_h100s(runs: Mapping[str, Banded]) -> Verdict:
     by_policy = {policy_of(run): run for run in runs.values()}
     missing = [name for name in ARTICLE if name not in by_policy]
     if missing:
-        raise InputError("runs", f"no {', '.join(missing)}", "the article's policies", "play all of articles_c14")
+        raise InputError(
+            "runs",
+            phrase("no {names}", names=", ".join(missing)),
+            phrase("the article's policies"),
+            phrase("play all of articles_c14"),
+        )
     whole, chunked = by_policy["monolithic"], by_policy["qos"]
     pairs = tuple(zip(_ends(whole), _ends(chunked), strict=True))
     fall = [gap_p99_ms(after) / gap_p99_ms(before) for before, after in pairs]

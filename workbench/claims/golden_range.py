@@ -146,7 +146,12 @@ def golden_range(*runs: Measured) -> Verdict:
     missing = [f"budget {n}" for n in (SMALL, LOW, HIGH, LARGE) if n not in budgets]
     missing += [] if SMALL_CHUNK in chunks else [f"chunk {SMALL_CHUNK}"]
     if missing:
-        raise InputError("runs", f"no {', '.join(missing)}", "what the claim names", "play these settings too")
+        raise InputError(
+            "runs",
+            phrase("no {names}", names=", ".join(missing)),
+            phrase("what the claim names"),
+            phrase("play these settings too"),
+        )
     golden = budgets[LOW].golden and budgets[HIGH].golden
     flanks = (not budgets[SMALL].fast, not budgets[LARGE].smooth, not chunks[SMALL_CHUNK].fast)
     outcome: Outcome = "does not hold here"

@@ -191,7 +191,7 @@ def _first(candidates: Iterable[T], judge: Callable[[T], Judged]) -> Judged:
             return judge(one)
         except InputError as error:
             why = why or error
-    raise why or InputError("runs", "none that fits", "what the claim is about", "play it")
+    raise why or InputError("runs", phrase("none that fits"), phrase("what the claim is about"), phrase("play it"))
 
 
 def _whole(evidence: Evidence) -> list[Measured]:
@@ -205,7 +205,8 @@ def _chunked(evidence: Evidence, whole: Measured) -> list[tuple[Measured, LongPr
 
 def _asked(evidence: Evidence) -> Any:
     if evidence.asked is None:
-        raise InputError("vLLM", "not asked", "what it resolves two command lines to", "live and simulated ask it")
+        expected = phrase("what it resolves two command lines to")
+        raise InputError("vLLM", phrase("not asked"), expected, phrase("live and simulated ask it"))
     return evidence.asked
 
 

@@ -125,7 +125,7 @@ def oom_rate(engines: Sequence[Chunking], live: Sequence[Measured] = ()) -> Verd
         InputError: there is no engine, or the live runs have too few peaks.
     """
     if not engines:
-        raise InputError("engines", "none", "at least one", "play_chunking(scenario)")
+        raise InputError("engines", phrase("none"), phrase("at least one"), phrase("call play_chunking(scenario)"))
     rates = [(oom(one.without), oom(one.chunked)) for one in engines]
     fell = [before > 0 and not after for before, after in rates]
     outcome: Outcome = "does not hold here"

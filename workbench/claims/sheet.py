@@ -19,7 +19,7 @@ from workbench.claims.table import CLAIMS, Claim
 from workbench.claims.verdict import OUTCOME_COLOUR, Verdict
 from workbench.engine.probe.compat import installed_vllm
 from workbench.errors import InputError, WorkbenchError
-from workbench.i18n import marked, phrase, phrases, translate
+from workbench.i18n import marked, phrase, phrase_of, phrases, translate
 
 NOT_JUDGED = marked("not judged")
 HEADINGS = (marked("claim"), marked("says"), marked("verdict"), marked("numbers"), marked("from"))
@@ -87,7 +87,7 @@ class Sheet:
         """How many claims hold, and how many were not judged."""
         count = Counter(row.word for row in self.rows)
         words = (*(word for word in ("holds", "holds in part", "does not hold here") if count[word]), NOT_JUDGED)
-        return phrases("", [part for word in words for part in (" · ", phrase(word), f": {count[word]}")][1:])
+        return phrases(" · ", [phrase("{word}: {count}", word=phrase(word), count=count[word]) for word in words])
 
     @property
     def table(self) -> pd.DataFrame:
@@ -108,12 +108,7 @@ class Sheet:
         raise InputError("claim", claim, f"{self.rows[0].claim.id} to {self.rows[-1].claim.id}", "choose one of these")
 
     def __str__(self) -> str:
-        lines = [
-            str(row.verdict)
-            if row.verdict
-            else f"{row.claim.id} {translate(NOT_JUDGED)}: {translate(row.why_not)} [{translate(row.claim.text)}]"
-            for row in self.rows
-        ]
+        lines = [str(row.verdict) if row.verdict else _unjudged(row) for row in self.rows]
         return "\n".join([*lines, *map(translate, self.trouble), translate(self.summary)])
 
     __repr__ = __str__
@@ -126,6 +121,11 @@ class Sheet:
             f'<table style="max-width:120ch"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{trouble}'
             f"<p><strong>{escape(translate(self.summary))}</strong></p>"
         )
+
+
+def _unjudged(row: Row) -> str:
+    said = f"{row.claim.id} {translate(NOT_JUDGED)}{translate(': ')}{translate(row.why_not)}"
+    return f"{said} [{translate(row.claim.text)}]"
 
 
 def check_claims(
@@ -220,7 +220,7 @@ def _row(claim: Claim, found: Sequence[Evidence], interrupted: bool = False) -> 
             return Row(claim, claim.judge(evidence), evidence.source, evidence=evidence)
         except InputError as error:
             why = why or error
-    reason = phrase("interrupted before they were there") if interrupted else str(why or "")
+    reason = phrase("interrupted before they were there") if interrupted else phrase_of(why) if why else ""
     needs = phrase("needs {what}", what=claim.needs)
     return Row(claim, None, why_not=needs + (phrase(" ({reason})", reason=reason) if reason else ""))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -10,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from workbench.config import SLO
 from workbench.i18n import marked, phrase, phrases, translate
-from workbench.origin import origin_words
+from workbench.origin import in_phrases, origin_words
 from workbench.trace import Trace
 
 Outcome = Literal["holds", "holds in part", "does not hold here"]
@@ -68,21 +67,21 @@ class Verdict:
 
     def __str__(self) -> str:
         """The whole verdict on one line."""
-        rest = "".join(f" · {translate(heading)}: {translate(text)}" for heading, text in self.notes)
+        rest = "".join(f" · {translate(heading)}{translate(': ')}{translate(text)}" for heading, text in self.notes)
         said, origin = translate(self.sentence), translate(self.origin)
-        return f"{self.claim} {translate(self.outcome)}: {said} [{origin}]{rest}"
+        return f"{self.claim} {translate(self.outcome)}{translate(': ')}{said} [{origin}]{rest}"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         notes = "".join(
-            f"<div><em>{escape(translate(heading))}:</em> {escape(translate(text))}</div>"
+            f"<div><em>{escape(translate(heading))}{translate(': ')}</em>{escape(translate(text))}</div>"
             for heading, text in self.notes
         )
         return (
             f'<div style="border-left:4px solid {OUTCOME_COLOUR[self.outcome]};padding:4px 12px;max-width:100ch">'
             f"<div>{escape(self.claim)}: “{escape(translate(self.text))}”</div>"
-            f"<div><strong>{_SIGN[self.outcome]} {escape(translate(self.outcome))}:</strong> "
+            f"<div><strong>{_SIGN[self.outcome]} {escape(translate(self.outcome))}{translate(': ')}</strong>"
             f"{escape(translate(self.sentence))} <small>[{escape(translate(self.origin))}]</small></div>"
             f'<div style="opacity:.8;font-size:.9em">{notes}</div></div>'
         )
@@ -102,8 +101,8 @@ def origins(metas: Iterable[Mapping[str, Any]]) -> str:
     """The same from the metadata of the runs."""
     found: dict[str, None] = {}
     for meta in metas:
-        label, where = _pieces(origin_words(meta)), _where(meta.get("engine") or {})
-        found[label + f", {where}" if where else label] = None
+        label, where = in_phrases(origin_words(meta)), _where(meta.get("engine") or {})
+        found[phrase("{one}, {other}", one=label, other=where) if where else label] = None
     return phrases(" and ", found)
 
 
@@ -112,13 +111,9 @@ def on_gpu(runs: Iterable[Measured]) -> bool:
     return all(run.trace.meta.get("label") == "live GPU" for run in runs)
 
 
-def _pieces(words: str) -> str:
-    """Words with " · " and commas between, each to be translated by itself: names of machines among them stay."""
-    return phrases("", [one if one in (" · ", ", ") else phrase(one) for one in re.split("( · |, )", words)])
-
-
 def _where(engine: Mapping[str, Any]) -> str:
     """The model, and the hardware where that is not this machine."""
     model, simulated = str((engine.get("config") or {}).get("model") or ""), engine.get("simulated") or {}
-    gpus = f" on {simulated['gpus']} x {simulated['gpu']}" if simulated.get("gpu") else ""
-    return model + gpus
+    if not simulated.get("gpu"):
+        return model
+    return phrase("{model} on {gpus} x {gpu}", model=model, gpus=simulated["gpus"], gpu=simulated["gpu"])

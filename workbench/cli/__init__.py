@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from workbench import __version__, usage
 from workbench.errors import EngineStartError, InputError, WorkbenchError
+from workbench.i18n import told_error
 from workbench.printable import printable
 from workbench.redact import text
 
@@ -188,11 +189,11 @@ def main() -> None:
             _fail(_KEPT, 1)
         sys.exit(code if isinstance(code, int) else 0)
     except InputError as error:
-        _fail(str(usage.as_typed(error, sys.argv[1:])), error.exit_code)
+        _fail(told_error(usage.as_typed(error, sys.argv[1:])), error.exit_code)
     except WorkbenchError as error:
         if isinstance(error, EngineStartError) and error.log_tail:
             typer.echo("\n".join(f"  | {line}" for line in error.log_tail), err=True)
-        _fail(str(error), error.exit_code)
+        _fail(told_error(error), error.exit_code)
     except KeyboardInterrupt:
         _fail(_KEPT, 1)
     except typer.Exit as leave:
@@ -201,7 +202,7 @@ def main() -> None:
         if usage.is_usage_error(error):
             bad = usage.explain(error, sys.argv[1:])
             if bad is not None:
-                _fail(str(bad), bad.exit_code)
+                _fail(told_error(bad), bad.exit_code)
             sys.exit(2)
         if os.environ.get("WORKBENCH_DEBUG"):
             raise

@@ -14,6 +14,7 @@ from workbench import console
 from workbench.cli.options import JsonFlag, RunsRoot, Seed, StartUp, start_up_fields
 from workbench.errors import InputError, StoreError
 from workbench.i18n import translate
+from workbench.origin import in_pieces
 from workbench.session import Workbench
 from workbench.tune.compare import (
     MEASURES,
@@ -69,21 +70,22 @@ def compare_command(
         bench, a, b, chosen, rounds=rounds, primary=primary, resolve=resolve / 100, seed=seed
     )  # before the engine: a wrong option should not cost a start
     for concern in comparing.comparison.concerns:
-        console.err.print(concern, highlight=False, soft_wrap=True)
+        console.err.print(translate(concern), highlight=False, soft_wrap=True)
     try:
         with bench, console.bars() as progress:
             bench.start(console.engine_start(progress))
             console.say_engine(bench)
-            task = progress.add_task("rounds", total=rounds, note="")
+            task = progress.add_task(translate("rounds"), total=rounds, note="")
 
             def tell(now: Playing) -> None:
                 done = len(now.comparison.rounds)
-                progress.update(task, completed=done, note=now.what)
+                progress.update(task, completed=done, note=translate(now.what))
                 while not now.run.wait(0.1):
-                    progress.update(task, note=now.what)
+                    progress.update(task, note=translate(now.what))
 
             comparing.run(tell, adaptive=not all_rounds)
-            progress.update(task, completed=len(comparing.comparison.rounds), note=comparing.comparison.verdict.kind)
+            found = comparing.comparison
+            progress.update(task, completed=len(found.rounds), note=translate(found.verdict.kind))
     finally:  # an interruption shows what the rounds so far say
         if comparing.comparison.rounds:
             show(comparing.comparison, as_json, chart)
@@ -103,7 +105,8 @@ def show(found: Comparison | RecordedComparison, as_json: bool, chart: Path | No
         for line in _about(found):
             say(line, highlight=False, soft_wrap=True)
         if len(found.table):  # one round has no ratio with an interval yet
-            say(measures_table(found.table, f"{translate(found.title)}, {found.origin}"))
+            title = translate("{one}, {other}", one=found.title, other=in_pieces(found.origin))
+            say(measures_table(found.table, title))
     if chart is not None:
         _draw(found, chart)
 
@@ -128,21 +131,21 @@ def measures_table(table: pd.DataFrame, title: str) -> Table:
         title: above it; must say where the figures come from.
     """
     shown = console.plain_table(title, pad_edge=True)
-    shown.add_column("measure", no_wrap=True)
-    for heading in ("A", "B", "A / B", "interval", "level"):
+    shown.add_column(translate("measure"), no_wrap=True)
+    for heading in ("A", "B", "A / B", translate("interval"), translate("level")):
         shown.add_column(heading, justify="right", no_wrap=True)
-    shown.add_column("better", no_wrap=True)
+    shown.add_column(translate("better"), no_wrap=True)
     shown.add_column("", no_wrap=True)
     for name, row in table.iterrows():
         cells: dict[str, Any] = row.to_dict()
         shown.add_row(
-            f"{translate(MEASURES[str(name)].words)}, {cells['unit']}",
+            translate("{one}, {other}", one=translate(MEASURES[str(name)].words), other=translate(cells["unit"])),
             console.cell(float(cells["a"])),
             console.cell(float(cells["b"])),
             f"{cells['ratio']:.3f}",
             *_interval(cells),
             cells["better"],
-            cells["part"],
+            translate(cells["part"]),
         )
     return shown
 
@@ -151,7 +154,7 @@ def _interval(cells: dict[str, Any]) -> tuple[str, str]:
     """A ratio's interval and its level; of an exact one there is neither."""
     if cells["level"] == 1.0:
         return translate("exact"), ""
-    return f"{cells['low']:.3f} to {cells['high']:.3f}", f"{100 * cells['level']:.4g} %"
+    return f"{cells['low']:.3f} {translate('to')} {cells['high']:.3f}", f"{100 * cells['level']:.4g} %"
 
 
 def _about(found: Comparison | RecordedComparison) -> list[str]:

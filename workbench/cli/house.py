@@ -9,7 +9,8 @@ import typer
 
 from workbench import console
 from workbench.cli.options import JsonFlag, RunsRoot
-from workbench.origin import origin_words
+from workbench.i18n import translate
+from workbench.origin import in_pieces, origin_words
 from workbench.printable import printable
 from workbench.store import delete_run, list_runs, run_folder
 
@@ -66,14 +67,18 @@ def doctor_command(
     from workbench import doctor  # here, as below: a list of runs has no use for what looks at machines
 
     with console.bars() as progress:
-        task = progress.add_task("doctor", total=None, note="")
-        checks = doctor.examine(lambda what: progress.update(task, note=what), defaults=not fast)
-        progress.update(task, total=1, completed=1, note="done")
+        task = progress.add_task(translate("doctor"), total=None, note="")
+        checks = doctor.examine(lambda what: progress.update(task, note=translate(what)), defaults=not fast)
+        progress.update(task, total=1, completed=1, note=translate("done"))
     if as_json:
         typer.echo(doctor.as_json(checks))
     else:
-        rows = [{"what": c.name, "verdict": c.verdict, "found": c.found, "to do": c.fix} for c in checks]
-        console.out.print(console.frame_table(rows, ["what", "verdict", "found", "to do"]))
+        columns = [translate(name) for name in ("what", "verdict", "found", "to do")]
+        rows = [
+            dict(zip(columns, map(translate, (one.name, one.verdict, one.found, one.fix)), strict=True))
+            for one in checks
+        ]
+        console.out.print(console.frame_table(rows, columns))
     if any(check.verdict == "fail" for check in checks):
         raise typer.Exit(1)
 
@@ -101,7 +106,8 @@ def show_run(played: RecordedRun, as_json: bool) -> None:
         typer.echo(json.dumps({"run": str(played.folder), **shown, "summary": figures}, indent=2, default=str))
         return
     rows = [{"figure": name, "value": value} for name, value in figures.items() if not isinstance(value, dict)]
-    title = f"{played.meta.get('scenario')} · {origin_words(played.meta)} · {played.meta.get('status')}"
+    scenario, status = played.meta.get("scenario"), translate(str(played.meta.get("status")))
+    title = f"{scenario} · {in_pieces(origin_words(played.meta))} · {status}"
     console.out.print(console.frame_table(rows, ["figure", "value"], title))
     failed = played.trace.requests.query("status == 'error'")
     if len(failed):

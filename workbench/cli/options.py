@@ -10,6 +10,7 @@ import typer
 
 from workbench.config import POLICIES, Knobs
 from workbench.errors import ConfigError, InputError
+from workbench.i18n import phrase
 from workbench.json_file import parse_json
 from workbench.workload.scenario import MAX_SEED
 
@@ -44,7 +45,8 @@ def target(path: Path | None) -> Path | None:
     if path is None:
         return None
     if path.is_dir():
-        raise InputError("file to write", path, "a file, and this is a folder", f"name one in it: {path / 'page.html'}")
+        fix = phrase("name one in it: {file}", file=path / "page.html")
+        raise InputError(phrase("file to write"), path, phrase("a file, and this is a folder"), fix)
     prepare_root(path.parent)
     return path
 
@@ -60,7 +62,8 @@ def start_up_fields(given: Sequence[str] | None) -> dict[str, Any]:
     for text in given or ():
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise ConfigError("--set", text, "name=value", "write it like --set max_model_len=8192")
+            fix = phrase("write it like {example}", example="--set max_model_len=8192")
+            raise ConfigError("--set", text, phrase("name=value"), fix)
         try:
             fields[name.strip()] = parse_json(value)
         except ValueError:

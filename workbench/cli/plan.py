@@ -13,6 +13,7 @@ from workbench.cli.options import POLICY_HELP, JsonFlag, KnobOption, Seed, Start
 from workbench.errors import InputError
 from workbench.i18n import translate
 from workbench.knob_options import knob_values, single_knobs
+from workbench.origin import in_pieces
 from workbench.planning import Asked, Plan, Planner, Row, Rule, mix_names
 from workbench.planning.planner import Tell
 
@@ -60,14 +61,14 @@ def plan_command(
     tells: list[Tell] = []
     planner = Planner(asked, lambda now: tells[0](now))  # before the bar: a wrong option should not cost one
     with console.bars() as progress:
-        task = progress.add_task("plan, plays", total=None, note="")
+        task = progress.add_task(translate("plan, plays"), total=None, note="")
         tells.append(
             lambda now: progress.update(task, completed=now.plays, total=now.expected, note=translate(now.what))
         )
         try:
             planner.run()
         finally:  # an interruption shows what there is
-            progress.update(task, note="stopped" if planner.plan.stopped else "done")
+            progress.update(task, note=translate("stopped" if planner.plan.stopped else "done"))
             progress.stop()
             if planner.plan.cells:
                 _show(planner.plan, as_json)
@@ -86,7 +87,9 @@ def _show(plan: Plan, as_json: bool) -> None:
         typer.echo(json.dumps(plan.as_dict(), indent=2))
         return
     slo = plan.asked.slo
-    title = translate("{load} on {hardware}, {label}", load=plan.load.name, hardware=plan.hardware, label=plan.label)
+    title = translate(
+        "{load} on {hardware}, {label}", load=plan.load.name, hardware=plan.hardware, label=in_pieces(plan.label)
+    )
     console.out.print(plan_table([*plan.cells, *plan.policies], title, plan.asked.price, plan.asked.need))
     said = [
         translate(
@@ -132,18 +135,20 @@ def plan_table(rows: list[Row], title: str, price: float | None = None, need: fl
     """
     table = console.plain_table(title, collapse_padding=True)
     several = len({row.policy for row in rows}) > 1
-    table.add_column("budget / chunk" + (" / policy" if several else ""), no_wrap=True)
-    headings = ["requests/s", "out tok/s", "MFU", "KV"]
-    headings += ["cost per M out"] if price is not None else []
-    headings += ["replicas"] if need is not None else []
+    knobs = ("budget", "chunk", "policy") if several else ("budget", "chunk")
+    table.add_column(" / ".join(map(translate, knobs)), no_wrap=True)
+    headings = [translate("requests/s"), translate("out tok/s"), "MFU", "KV"]
+    headings += [translate("cost per M out")] if price is not None else []
+    headings += [translate("replicas")] if need is not None else []
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column(translate("limited by"), overflow="fold")
     for row in rows:
         f = row.figures(price, need)
-        name = f"{row.budget:,} / {f'{row.chunk:,}' if row.chunk else 'off'}" + (f" / {row.policy}" if several else "")
+        chunk = f"{row.chunk:,}" if row.chunk else translate("off")
+        name = f"{row.budget:,} / {chunk}" + (f" / {row.policy}" if several else "")
         if row.capacity is None:
-            table.add_row(name, *["n/a"] * len(headings), translate("not possible"))
+            table.add_row(name, *[console.cell(None)] * len(headings), translate("not possible"))
             continue
         band = row.rates()
         mark = "~" if row.band is not None and row.band.of == "best" else ""
@@ -153,13 +158,17 @@ def plan_table(rows: list[Row], title: str, price: float | None = None, need: fl
         if price is not None:
             low, high = f.get("cost_low"), f.get("cost_high")
             cost = f.get("cost_per_million_output_tokens")
-            cells.append("n/a" if cost is None else f"{cost:.3g}" + (f" ({low:.3g}-{high:.3g})" if low else ""))
+            cells.append(
+                console.cell(None) if cost is None else f"{cost:.3g}" + (f" ({low:.3g}-{high:.3g})" if low else "")
+            )
         if need is not None:
             few, many = f.get("replicas"), f.get("replicas_worst")
-            cells.append("n/a" if few is None else f"{few}" + (f"-{many}" if many not in (None, few) else ""))
+            cells.append(
+                console.cell(None) if few is None else f"{few}" + (f"-{many}" if many not in (None, few) else "")
+            )
         table.add_row(name, *cells, translate(row.limit))
     return table
 
 
 def _share(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.0%}"
+    return console.cell(None) if value is None else f"{value:.0%}"

@@ -27,7 +27,9 @@ from workbench.cli.options import (
     start_up_fields,
 )
 from workbench.errors import InputError
+from workbench.i18n import translate
 from workbench.knob_options import knob_values, single_knobs
+from workbench.origin import in_pieces
 from workbench.policy_runs import PolicyRuns
 from workbench.report.run import ReportRun
 from workbench.session import Workbench
@@ -55,15 +57,17 @@ def demo(
             played.append(one)
             rows = demonstration.save_summary(out, played, _facts(played))  # after each: an interruption keeps the rest
         bench.stop()
-        task = progress.add_task("report", total=None, note="")
+        task = progress.add_task(translate("report"), total=None, note="")
         again = shlex.join(["workbench", "demo", *(part for text in start_up or () for part in ("--set", text))])
 
         def drawn(done: int, total: int, what: str) -> None:
             progress.update(task, completed=done, total=total, note=what)
 
         report = demonstration.save_report(out, played, rows, again, drawn)
-        progress.update(task, completed=1, total=1, note="written")
-    console.out.print(console.settings_table(rows, f"One engine (pid {rows[0]['engine_pid']}), {rows[0]['label']}"))
+        progress.update(task, completed=1, total=1, note=translate("written"))
+    pid, label = rows[0]["engine_pid"], in_pieces(rows[0]["label"])
+    title = translate("One engine (pid {pid}), {label}", pid=pid, label=label)
+    console.out.print(console.settings_table(rows, title))
     typer.echo(report.resolve())
 
 
@@ -150,7 +154,7 @@ def sweep(
     if as_json:
         typer.echo(json.dumps({"scenario": chosen.name, "restart": restart, "rows": rows}, indent=2, default=str))
     else:
-        console.out.print(console.settings_table(rows, f"{chosen.name}, {rows[0]['label']}"))
+        console.out.print(console.settings_table(rows, _headed(chosen.name, rows[0]["label"])))
     if report:
         _report([one.report for one in played], report, chosen)
 
@@ -209,9 +213,13 @@ def _show_policies(played: PolicyRuns, as_json: bool) -> None:
         typer.echo(json.dumps(shown | {"runs": folders}, indent=2))
         return
     if rows:
-        console.out.print(console.classes_table(rows, f"{played.scenario}, {played.origin}"))
+        console.out.print(console.classes_table(rows, _headed(played.scenario, played.origin or "")))
     for name, why in played.refused.items():
-        console.err.print(f"not played: {name}: {why}", highlight=False, soft_wrap=True)
+        console.err.print(translate("not played: {name}: {why}", name=name, why=why), highlight=False, soft_wrap=True)
+
+
+def _headed(scenario: str, origin: str) -> str:
+    return translate("{one}, {other}", one=scenario, other=in_pieces(origin))
 
 
 def _report(reports: Sequence[ReportRun], path: Path, scenario: Scenario) -> None:

@@ -24,6 +24,7 @@ from workbench.cli.tune_end import played_whole, why_nothing
 from workbench.cli.tune_options import limits_of, restarts_of
 from workbench.cli.tune_shown import check_targets, show, write
 from workbench.errors import InputError
+from workbench.i18n import translate
 from workbench.knob_options import knob_values
 from workbench.tune.answer.confirm import ROUNDS
 from workbench.tune.goal import OBJECTIVES
@@ -177,7 +178,7 @@ def tune_command(
                 show(tune, as_json)
     nothing = why_nothing(tune)
     for path in write(tune, report if nothing is None or played_whole(tune) else None, None if nothing else serve):
-        console.err.print(f"written: {path}", highlight=False, soft_wrap=True)
+        console.err.print(translate("written: {path}", path=path), highlight=False, soft_wrap=True)
     if nothing is not None:
         raise nothing
 
@@ -226,7 +227,12 @@ def _ray_words(ray: str | None, workers: int | None, cores: int | None) -> str:
 
 def _begins(tune: Tune, on_ray: str) -> str:
     question = tune.question
-    said = f"study {tune.name}: {question.goal.words}; {question.settings:,} settings"
     starts = len(question.space.starts())
-    said += f" on each of {starts + 1} engines" if starts else ""
-    return f"{said}. To go on with it: {tune.again}{on_ray}"
+    return translate(
+        "study {name}: {goal}; {count:,} settings{engines}. To go on with it: {command}",
+        name=tune.name,
+        goal=question.goal.words,
+        count=question.settings,
+        engines=translate(" on each of {n} engines", n=starts + 1) if starts else "",
+        command=f"{tune.again}{on_ray}",
+    )

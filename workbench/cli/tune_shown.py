@@ -12,6 +12,7 @@ from rich.table import Table
 from workbench import console
 from workbench.errors import InputError
 from workbench.i18n import phrase, translate
+from workbench.origin import in_pieces
 from workbench.tune.answer.emit import write_folder
 from workbench.tune.goal import Goal
 from workbench.tune.trial import Result
@@ -73,7 +74,9 @@ def show(tune: Tune, as_json: bool) -> None:
         typer.echo(json.dumps(shown_, indent=2))
         return
     if tune.results:
-        title = ", ".join(one for one in (tune.question.scenario.name, answer.label) if one)
+        title = tune.question.scenario.name
+        if answer.label:
+            title = translate("{one}, {other}", one=title, other=in_pieces(answer.label))
         console.out.print(trials_table(tune.results, tune.question.goal, title))
     ended = (
         phrase("ended: {why}", why=phrase(tune.why)) if tune.why else phrase("stopped: this is what there was by then")
@@ -95,19 +98,22 @@ def trials_table(results: Sequence[Result], goal: Goal, title: str) -> Table:
         title: above it; must say where the figures come from.
     """
     table = console.plain_table(title)
-    table.add_column("trial", justify="right")
-    table.add_column("setting", overflow="fold")
+    table.add_column(translate("trial"), justify="right")
+    table.add_column(translate("setting"), overflow="fold")
     for aim in goal.aims:
-        table.add_column(f"{translate(aim.words)}, {aim.unit}", justify="right")
+        heading = translate("{one}, {other}", one=translate(aim.words), other=translate(aim.unit))
+        table.add_column(heading, justify="right")
     for name in goal.limits:
         table.add_column(f"{name} ≤ {goal.limits[name]:g}", justify="right")
-    table.add_column("engine s", justify="right")
+    table.add_column(translate("engine s"), justify="right")
     table.add_column("")
     for one in results:
         reached = (
-            [console.cell(value) for value in one.objectives] if one.state == "complete" else ["n/a"] * len(goal.aims)
+            [console.cell(value) for value in one.objectives]
+            if one.state == "complete"
+            else [console.cell(None)] * len(goal.aims)
         )
         measured = [console.cell(one.figures.get(name)) for name in goal.limits]
-        end = "" if one.feasible else translate("over a limit") if one.state == "complete" else one.state
+        end = "" if one.feasible else translate("over a limit") if one.state == "complete" else translate(one.state)
         table.add_row(str(one.number), one.point.name, *reached, *measured, f"{one.engine_s:.1f}", end)
     return table

@@ -16,6 +16,7 @@ from workbench.engine.attached_server import AttachedServer, reach
 from workbench.engine.facts import facts_of
 from workbench.engine.protocol import Label, Progress, State
 from workbench.errors import EngineDiedError, EngineError, EngineStartError, EnvelopeError
+from workbench.i18n import phrase
 from workbench.models import ModelFiles
 from workbench.redact import redact
 from workbench.trace import Sink
@@ -114,7 +115,12 @@ class AttachedEngine:
         """
         with self._lock:
             if self._state in ("starting", "ready"):
-                raise EngineError(f"engine: got start while {self._state}, expected one at rest; stop it first")
+                raise EngineError(
+                    phrase(
+                        "engine: got start while {state}, expected one at rest; stop it first",
+                        state=phrase(self._state),
+                    )
+                )
             self._state = "starting"
             self._stopping.clear()
         begun = time.monotonic()
@@ -171,7 +177,9 @@ class AttachedEngine:
             server, probe = self._probed("prefix cache")
             if self._play is not None and not self._play.done:
                 raise EngineError(
-                    "prefix cache: got a reset in mid-run, expected a server at rest; wait for the run or stop it"
+                    phrase(
+                        "prefix cache: got a reset in mid-run, expected a server at rest; wait for the run or stop it"
+                    )
                 )
             probe.reset_prefix_cache(server.make_one_step)
 
@@ -182,7 +190,7 @@ class AttachedEngine:
             EngineError: we are not attached, or a play is going on.
         """
         with self._lock:
-            server = self._expect_ready("play: got a workload")
+            server = self._expect_ready(phrase("{what}: got a workload", what="play"))
             if self._play is None or self._play.done:  # else the driver refuses
                 server.watch.before()
             watch, texts = server.watch, server.prompts.texts
@@ -234,18 +242,26 @@ class AttachedEngine:
         if self._probe is not None:
             return self._probe
         if self.config.probe is not None:
-            raise EnvelopeError("hot knobs", f"{self.label}, {self.state}", "an attached server", "start it first")
+            raise EnvelopeError(
+                phrase("hot knobs"),
+                f"{self.label}, {self.state}",
+                phrase("an attached server"),
+                phrase("start it first"),
+            )
         raise EnvelopeError("hot knobs", self.label, "a server with our probe in it", NO_KNOBS)
 
     def _probed(self, what: str) -> tuple[AttachedServer, AttachedProbe]:
-        server, probe = self._expect_ready(f"{what}: got a change"), self._probe_or_why()
+        server, probe = self._expect_ready(phrase("{what}: got a change", what=what)), self._probe_or_why()
         if not probe.alive:
             raise EngineError(f"{what}: got a change, but the scheduler with the probe has ended; attach again")
         return server, probe
 
     def _expect_ready(self, what: str) -> AttachedServer:
         if self.state != "ready" or self._held is None:
-            raise EngineError(f"{what} while the engine is {self.state}, expected ready; start it first")
+            state = phrase(self.state)
+            raise EngineError(
+                phrase("{what} while the engine is {state}, expected ready; start it first", what=what, state=state)
+            )
         return self._held
 
     def _let_go(self, state: State) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 
+from workbench.i18n import phrase, phrase_counted
 from workbench.proc import cpu_seconds, in_session, state
 
 STOPPED_S = 5.0  # a process that somebody stopped for a look goes on within these
@@ -57,7 +58,7 @@ class Pulse:
             return None
         still = [pid for pid, letter in states.items() if letter == "T"]
         if still:
-            return self._said(owed, self._silent_s, f"process {still[0]} of it is stopped (SIGSTOP)")
+            return self._said(owed, self._silent_s, phrase("process {pid} of it is stopped (SIGSTOP)", pid=still[0]))
         return self._idle(list(states), passed, owed)
 
     def _idle(self, pids: list[int], passed: float, owed: int) -> str | None:
@@ -69,10 +70,15 @@ class Pulse:
         if used - self._cpu_s > _IDLE_SHARE * max(self._idle_s, STOPPED_S):
             self._cpu_s, self._idle_s = used, 0.0  # it computes: begin anew
         elif self._idle_s >= IDLE_S:
-            return self._said(owed, self._silent_s, "its processes wait and do not compute")
+            return self._said(owed, self._silent_s, phrase("its processes wait and do not compute"))
         return None
 
     @staticmethod
     def _said(owed: int, silent_s: float, why: str) -> str:
-        requests = "a request that waits" if owed == 1 else f"{owed:,} requests that wait"
-        return f"got no step and no token for {silent_s:.0f} s with {requests}, expected some: {why}"
+        requests = phrase_counted("a request that waits", "{n:,} requests that wait", owed)
+        return phrase(
+            "got no step and no token for {silent_s:.0f} s with {requests}, expected some: {why}",
+            silent_s=silent_s,
+            requests=requests,
+            why=why,
+        )

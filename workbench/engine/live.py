@@ -110,7 +110,12 @@ class LiveEngine:
         """
         with self._lock:
             if self._state in ("starting", "ready"):
-                raise EngineError(f"engine: got start while {self._state}, expected a stopped engine; stop it first")
+                raise EngineError(
+                    phrase(
+                        "engine: got start while {state}, expected a stopped engine; stop it first",
+                        state=phrase(self._state),
+                    )
+                )
             self._state = "starting"
             self._stopping.clear()
         begun = time.monotonic()
@@ -148,7 +153,7 @@ class LiveEngine:
         """
         self.envelope.check(knobs)
         with self._lock:
-            collector = self._ready("knobs: got a change")[0].collector
+            collector = self._ready(phrase("{what}: got a change", what="knobs"))[0].collector
             collector.decode_floor.check(knobs)
             self._revision += 1
             self._knobs = knobs
@@ -166,14 +171,16 @@ class LiveEngine:
             raise ConfigError(
                 "enable_prefix_caching",
                 False,
-                "True, to have a prefix cache to reset",
-                "set it and start the engine again",
+                phrase("True, to have a prefix cache to reset"),
+                phrase("set it and start the engine again"),
             )
         with self._lock:
-            held, vitals = self._ready("prefix cache: got a reset")
+            held, vitals = self._ready(phrase("prefix cache: got a reset"))
             if vitals.playing:
                 raise EngineError(
-                    "prefix cache: got a reset in mid-run, expected an engine at rest; wait for the run or stop it"
+                    phrase(
+                        "prefix cache: got a reset in mid-run, expected an engine at rest; wait for the run or stop it"
+                    )
                 )
             prefix_cache.reset(held.collector, self._revision, self._knobs, held.server.make_one_step)
 
@@ -184,7 +191,11 @@ class LiveEngine:
             EngineError: the engine does not run, or a play is going on.
         """
         with self._lock:
-            (held, vitals), revision, knobs = self._ready("play: got a workload"), self._revision, self._knobs
+            (held, vitals), revision, knobs = (
+                self._ready(phrase("{what}: got a workload", what="play")),
+                self._revision,
+                self._knobs,
+            )
             vitals.begin()
             play = held.driver.play(
                 workload,
@@ -230,7 +241,10 @@ class LiveEngine:
         """An engine that is ready, for something that was asked of it."""
         held, vitals = self._held, self._vitals
         if self.state != "ready" or held is None or vitals is None:
-            raise EngineError(f"{what} while the engine is {self.state}, expected ready; start it first")
+            state = phrase(self.state)
+            raise EngineError(
+                phrase("{what} while the engine is {state}, expected ready; start it first", what=what, state=state)
+            )
         return held, vitals
 
     def _launch(self, tell: Callable[[str], None]) -> LiveServer:

@@ -19,6 +19,7 @@ from workbench.engine.process import EngineProcess
 from workbench.engine.scratch import in_one_line, socket_folder
 from workbench.engine.server import Server
 from workbench.errors import EngineStartError
+from workbench.i18n import phrase
 from workbench.proc import Identity, identity, is_same
 
 _POLL_S = 0.1
@@ -73,7 +74,10 @@ class LiveServer:
                 return
             if time.monotonic() > begun + config.start_timeout_s:
                 raise self._start_error(
-                    f"not ready after start_timeout_s = {config.start_timeout_s:g} s; raise it, or see the log"
+                    phrase(
+                        "not ready after start_timeout_s = {limit:g} s; raise it, or see the log",
+                        limit=config.start_timeout_s,
+                    )
                 )
             tell(stage(failures.read_tail(self.prepared.log)))
             time.sleep(_POLL_S)
@@ -85,7 +89,7 @@ class LiveServer:
 
     def _start_error(self, why: str | None) -> EngineStartError:
         text = failures.read_tail(self.prepared.log)
-        said = why or f"engine start: {failures.explain(text, self.process.exit_code)}"
+        said = why or phrase("engine start: {cause}", cause=failures.explain(text, self.process.exit_code))
         return EngineStartError(said, failures.useful_lines(text))
 
 

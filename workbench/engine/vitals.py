@@ -9,6 +9,7 @@ from workbench.engine import failures
 from workbench.engine.hang import Pulse
 from workbench.engine.live_server import LiveServer
 from workbench.errors import EngineDiedError
+from workbench.i18n import phrase
 
 _LAST_WORDS_S = 3.0
 
@@ -55,19 +56,24 @@ class Vitals:
         """The error to raise if the engine has ended or hangs, with the likely cause, else none."""
         if self._hangs():
             return EngineDiedError(
-                f"the engine hangs: {self._hang}; it was ended and what was measured is kept, start the engine again"
+                phrase(
+                    "the engine hangs: {what}; it was ended and what was measured is kept, start the engine again",
+                    what=self._hang,
+                )
             )
         if self._held.is_whole and not self._lost:
             return None
         if self._stopping.is_set():
-            return EngineDiedError("the engine was stopped")
+            return EngineDiedError(phrase("the engine was stopped"))
         process = self._held.process
         process.wait(_LAST_WORDS_S)  # its exit code and the end of its log tell why
         cause = failures.explain(failures.read_tail(self._held.prepared.log), process.exit_code)
         if self._held.is_whole:  # dead by its own word, and yet there
             self._end()
         return EngineDiedError(
-            f"the engine died in mid-run: {cause}; what was measured is kept, start the engine again"
+            phrase(
+                "the engine died in mid-run: {cause}; what was measured is kept, start the engine again", cause=cause
+            )
         )
 
     def _hangs(self) -> bool:

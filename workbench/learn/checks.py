@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from workbench.config import Knobs
 from workbench.errors import InputError
-from workbench.i18n import marked, translate
+from workbench.i18n import marked, phrase, translate
 from workbench.learn.compare import how_far, number
 from workbench.learn.content import Condition
 from workbench.learn.rights import Right, right
@@ -66,7 +66,7 @@ def as_number(answer: object, what: str, knob: str = "") -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(what, answer, "a number", "write one, such as 12 or 0.5")
+        raise InputError(what, answer, phrase("a number"), phrase("write one, such as 12 or 0.5"))
     return value
 
 
@@ -139,7 +139,9 @@ def check_pick(answer: object, true: Right, what: str) -> Checked:
     """
     named = str(answer).strip()
     if named not in true.among:
-        raise InputError(what, answer, f"one of {', '.join(true.among)}", "choose one of these")
+        raise InputError(
+            what, answer, phrase("one of {names}", names=", ".join(true.among)), phrase("choose one of these")
+        )
     if named == true.value:
         return Checked("right", translate("{named}. {because}", named=named, because=true.because).strip())
     mine, best = true.among[named], true.among[str(true.value)]
@@ -161,9 +163,11 @@ def check_run(answer: Any, against: Any, conditions: Sequence[Condition], what: 
         InputError: it is no run, or has not got the figures.
     """
     if not hasattr(answer, "trace"):
-        raise InputError(what, type(answer).__name__, "a run", "hand over what wb.run(...) gave")
+        raise InputError(what, type(answer).__name__, phrase("a run"), phrase("hand over what wb.run(...) gave"))
     if answer.trace.meta.get("status") == "running":
-        raise InputError(what, "a run that goes on", "one that has ended", "call run.wait() first")
+        raise InputError(
+            what, phrase("a run that goes on"), phrase("one that has ended"), phrase("call run.wait() first")
+        )
     good, bad = [], []
     for one in conditions:
         mine, allowed = right(one.right, answer).number, one.at_most * right(one.right, against).number

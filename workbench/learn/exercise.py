@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.i18n import translate
+from workbench.i18n import phrase, told_error, translate
 from workbench.learn import content
 from workbench.learn.checks import OPEN, Checked, as_number, check_limit, check_number, check_pick, check_run, is_open
 from workbench.learn.compare import number
@@ -114,13 +114,13 @@ class Exercise(Shown):
             try:
                 true = self.true
             except WorkbenchError as error:
-                return str(error)
+                return told_error(error)
             value = true.value if isinstance(true.value, str) else number(true.value, self.asked.unit)
             because = true.because
         return self.asked.solution.replace("{value}", value).replace("{because}", because).strip()
 
     def _checked(self, answer: Any) -> Checked:
-        asked, what = self.asked, f"exercise {self.place}"
+        asked, what = self.asked, phrase("exercise {place}", place=self.place)
         if is_open(answer):
             return OPEN
         try:
@@ -134,7 +134,7 @@ class Exercise(Shown):
                 return check_limit(given, self.true, asked.unit, asked.cost_unit)
             return check_number(given, self.true, asked.tolerance, asked.unit)
         except WorkbenchError as error:
-            return Checked("wrong", str(error))
+            return Checked("wrong", told_error(error))
 
     def _changed(self) -> None:
         for told in self.on_change:

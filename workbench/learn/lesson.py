@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from workbench.i18n import phrase
 from workbench.learn.content import Content, content
 from workbench.learn.exercise import Exercise
 from workbench.learn.places import place_of
@@ -50,7 +51,7 @@ class Lesson:
         Raises:
             InputError: there is no such exercise.
         """
-        place = place_of("exercise", place, len(self.asked.exercises))
+        place = place_of(phrase("exercise"), place, len(self.asked.exercises))
         if place not in self._exercises:
             self._exercises[place] = Exercise(place, self.asked.exercises[place - 1], subjects)
         self._exercises[place].hand_over(subjects)

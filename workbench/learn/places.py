@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.errors import InputError
+from workbench.i18n import phrase
 
 
 def place_of(what: str, given: object, count: int) -> int:
@@ -14,5 +15,5 @@ def place_of(what: str, given: object, count: int) -> int:
     text = str(given).strip()
     place = int(text) if text.isdecimal() and len(text) < 9 else 0
     if not 1 <= place <= count:
-        raise InputError(what, given, f"1 to {count}", "choose one of these")
+        raise InputError(what, given, phrase("1 to {count}", count=count), phrase("choose one of these"))
     return place

@@ -12,7 +12,7 @@ import pandas as pd
 
 from workbench.claims.verdict import origins
 from workbench.errors import InputError
-from workbench.i18n import marked, phrases, translate
+from workbench.i18n import marked, phrase, phrases, translate
 from workbench.learn.compare import Compared, drawn_words, number
 from workbench.learn.content import Draw, Predict
 from workbench.learn.curves import over_time
@@ -85,7 +85,7 @@ class Prediction(Shown):
             InputError: there is no such place, or it is no number.
         """
         labels = list(self.numbers)
-        self.numbers[labels[place_of("guess", place, len(labels)) - 1]] = _finite(value)
+        self.numbers[labels[place_of(phrase("guess"), place, len(labels)) - 1]] = _finite(value)
         self.guessed = True
         return self
 
@@ -148,7 +148,8 @@ class Reveal:
     def sentences(self) -> list[str]:
         """One for each number, and one for the trace."""
         draw = self.draw
-        drawn = f"{draw.label}: {drawn_words(self.guess, self.measured, self.places, draw.unit, self.who)}"
+        said = drawn_words(self.guess, self.measured, self.places, draw.unit, self.who)
+        drawn = f"{draw.label}{translate(': ')}{said}"
         return [one.words(self.who) for one in self.numbers] + [drawn]
 
     @property
@@ -185,7 +186,7 @@ class Reveal:
         draw = self.draw
         chart = guess_chart(
             self.rows,
-            self.origin,
+            translate(self.origin),
             PAGE_LOOK,
             label=draw.label,
             unit=draw.unit,
@@ -246,5 +247,5 @@ def _finite(value: object) -> float:
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        raise InputError("guess", value, "a number", "write one, such as 300")
+        raise InputError(phrase("guess"), value, phrase("a number"), phrase("write one, such as 300"))
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import InputError, WorkbenchError
-from workbench.i18n import translate
+from workbench.i18n import phrase, told_error, translate
 from workbench.learn.checks import Checked
 from workbench.learn.compare import number
 from workbench.learn.content import Choice, Question
@@ -50,7 +50,7 @@ def item_of(question: Question, subjects: Mapping[str, Any]) -> Item:
     try:
         true = right(source.right, *pick(subjects, source.of), **source.options)
     except WorkbenchError as error:
-        return Item(question.prompt, (), str(error))
+        return Item(question.prompt, (), told_error(error))
     value = true.number
     if math.isnan(value) or value == 0:
         return Item(question.prompt, (), translate("the run has no such number"))
@@ -123,10 +123,10 @@ class Quiz(Shown):
         try:
             return self._answered(place, letter)
         except InputError as error:
-            return Checked("open", str(error))
+            return Checked("open", told_error(error))
 
     def _answered(self, place: int, letter: str) -> Checked:
-        place = place_of("question", place, len(self.items))
+        place = place_of(phrase("question"), place, len(self.items))
         item = self.items[place - 1]
         if not item.choices:
             raise InputError("question", place, "one that can be asked", item.missing)
@@ -134,7 +134,10 @@ class Quiz(Shown):
         named = str(letter).strip().lower()
         if len(named) != 1 or named not in letters:
             raise InputError(
-                f"answer to question {place}", letter, f"one of {', '.join(letters)}", "choose one of these"
+                phrase("answer to question {place}", place=place),
+                letter,
+                phrase("one of {names}", names=", ".join(letters)),
+                phrase("choose one of these"),
             )
         at = letters.index(named)
         self.given.setdefault(place - 1, at)

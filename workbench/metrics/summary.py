@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from workbench.config import SLO
+from workbench.i18n import marked
 from workbench.metrics.classes import arrivals_known, duration, floors_p50, goodput, of_classes, rate, spread, total
 from workbench.metrics.floors import request_floors
 from workbench.metrics.gaps import Gaps
@@ -19,27 +20,27 @@ from workbench.trace import TABLES, Trace, floats
 
 _NORMAL = {"requests.error", "requests.finish_reason", "memory.note"}  # null in a run where all went well
 _WHY_EMPTY = {
-    "steps": "no step records: an attached engine, or its probe was off",
-    "batch": "no step records: an attached engine, or its probe was off",
-    "memory": "no memory samples",
-    "client": "nobody measured how late the client ran: a simulated run, or one of an older version",
+    "steps": marked("no step records: an attached engine, or its probe was off"),
+    "batch": marked("no step records: an attached engine, or its probe was off"),
+    "memory": marked("no memory samples"),
+    "client": marked("nobody measured how late the client ran: a simulated run, or one of an older version"),
 }
 _WHY_NULL = {
-    "requests.sent_s": "never sent",
-    "requests.first_s": "no output arrived",
-    "requests.last_s": "no output arrived",
-    "requests.done_s": "the stream did not end",
-    "requests.status": "still going on",
-    "tokens.engine_s": "the record of the step that made the token was lost, or is not in yet",
-    "tokens.step": "the record of the step that made the token was lost, or is not in yet",
-    "knobs.applied_s": "no step ran under this revision",
-    "knobs.step": "no step ran under this revision",
-    "requests.cached_tokens": "the server did not say, or the request did not end",
-    "steps.predicted_ms": "the policy does not predict its steps",
-    "steps.memory_before_bytes": "no peak was measured in this step",
-    "steps.memory_peak_bytes": "no peak was measured in this step",
-    "steps.memory_after_bytes": "no peak was measured in this step",
-    "steps.activation_bytes": "no peak was measured in this step",
+    "requests.sent_s": marked("never sent"),
+    "requests.first_s": marked("no output arrived"),
+    "requests.last_s": marked("no output arrived"),
+    "requests.done_s": marked("the stream did not end"),
+    "requests.status": marked("still going on"),
+    "tokens.engine_s": marked("the record of the step that made the token was lost, or is not in yet"),
+    "tokens.step": marked("the record of the step that made the token was lost, or is not in yet"),
+    "knobs.applied_s": marked("no step ran under this revision"),
+    "knobs.step": marked("no step ran under this revision"),
+    "requests.cached_tokens": marked("the server did not say, or the request did not end"),
+    "steps.predicted_ms": marked("the policy does not predict its steps"),
+    "steps.memory_before_bytes": marked("no peak was measured in this step"),
+    "steps.memory_peak_bytes": marked("no peak was measured in this step"),
+    "steps.memory_after_bytes": marked("no peak was measured in this step"),
+    "steps.activation_bytes": marked("no peak was measured in this step"),
 }
 
 
@@ -130,7 +131,7 @@ def nulls(trace: Trace) -> dict[str, dict[str, Any]]:
         for column in schema.names:
             missing, key = table[column].null_count, f"{name}.{column}"
             if missing and key not in _NORMAL:
-                why = _WHY_NULL.get(key, "this engine does not report it")
+                why = _WHY_NULL.get(key, marked("this engine does not report it"))
                 if stepless and key in ("tokens.engine_s", "tokens.step"):
                     why = _WHY_EMPTY["steps"]
                 found[key] = {"share": missing / table.num_rows, "why": why}

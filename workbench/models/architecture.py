@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.architecture import Architecture
 from workbench.errors import ModelError
+from workbench.i18n import phrase
 
 __all__ = ["FAMILIES", "Architecture", "from_config", "hub_id", "known_models", "named"]
 
@@ -61,8 +62,8 @@ def named(name: str) -> Architecture:
     wanted, names = name.strip().lower(), known_models()
     if wanted not in names:
         near = difflib.get_close_matches(wanted, names, n=1)
-        fix = f"did you mean {near[0]}?" if near else "give a model folder instead"
-        raise ModelError("model", name, f"one of {', '.join(names)}", fix)
+        fix = phrase("did you mean {name}?", name=near[0]) if near else phrase("give a model folder instead")
+        raise ModelError("model", name, phrase("one of {names}", names=", ".join(names)), fix)
     facts = json.loads((_folder() / f"{wanted}.json").read_bytes())
     return from_config(facts["config"], facts["name"])
 

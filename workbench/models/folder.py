@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import ModelError
+from workbench.i18n import marked, phrase
 from workbench.json_file import parse_json, read_json
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tekken.json", "vocab.json", "*.tiktoken")
@@ -21,15 +22,15 @@ def read_config(folder: Path, what: str = "model") -> dict[str, Any]:
         ModelError: it is not there, or not the configuration of a model.
     """
     path = folder / "config.json"
-    fix = "give a folder as `save_pretrained` or a hub download writes it"
+    fix = phrase("give a folder as `save_pretrained` or a hub download writes it")
     try:
         config = read_json(path)
     except OSError:
-        raise ModelError(what, folder, "a folder with config.json that can be read", fix) from None
+        raise ModelError(what, folder, phrase("a folder with config.json that can be read"), fix) from None
     except ValueError:
-        raise ModelError(what, path, "valid JSON", "fetch or write the file again") from None
+        raise ModelError(what, path, phrase("valid JSON"), phrase("fetch or write the file again")) from None
     if not isinstance(config, dict) or not (config.get("architectures") or config.get("model_type")):
-        raise ModelError(what, path, "the configuration of a model, with 'architectures' or 'model_type'", fix)
+        raise ModelError(what, path, phrase("the configuration of a model, with 'architectures' or 'model_type'"), fix)
     return config
 
 
@@ -37,12 +38,12 @@ def missing(folder: Path, *, weights: bool = True) -> list[str]:
     """Name what a model folder lacks; empty when it is complete."""
     lacks = [] if (folder / "config.json").is_file() else ["config.json"]
     if not _any(folder, _TOKENIZERS):
-        lacks.append("a tokenizer (tokenizer.json, tokenizer.model, ...)")
+        lacks.append(marked("a tokenizer (tokenizer.json, tokenizer.model, ...)"))
     if not weights:
         return lacks
     found = _any(folder, _WEIGHTS)
     if not found:
-        lacks.append("weights (*.safetensors)")
+        lacks.append(marked("weights (*.safetensors)"))
     lacks += sorted(shard for shard in _shards(folder) if not (folder / shard).is_file())
     broken = [(path, fault) for path in found if path.suffix == ".safetensors" and (fault := _broken(path))]
     return lacks + [f"a whole {path.name} ({fault})" for path, fault in broken]

@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 from workbench.errors import ModelError
-from workbench.i18n import phrase
+from workbench.i18n import marked, phrase, phrases
 from workbench.models import child, fetch
 from workbench.models import folder as folders
 from workbench.models.child import Progress
 
-_PRESETS = "or use a preset that needs no network: smollm2, tiny-long"
+_ANOTHER = marked("{do} or use a preset that needs no network: smollm2, tiny-long")
 _ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
 
@@ -33,21 +33,26 @@ def fetch_model(name: str, progress: Progress, *, offline: bool | None = None) -
         ModelError: it is neither here nor within reach, or incomplete.
     """
     place = _local(name)
-    lacks = folders.missing(place) if place else ["every file"]
+    lacks = folders.missing(place) if place else [marked("every file")]
     if lacks:
         if _offline() if offline is None else offline:
-            why = "by request" if offline else "by HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE"
+            why = phrase("by request") if offline else phrase("by HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE")
             raise ModelError(
                 "model",
                 name,
-                f"a model in the local hub cache, since the network is off {why} (missing: {', '.join(lacks)})",
-                f"allow the network, {_PRESETS}",
+                phrase(
+                    "a model in the local hub cache, since the network is off {why} (missing: {lacks})",
+                    why=why,
+                    lacks=phrases(", ", map(phrase, lacks)),
+                ),
+                phrase(_ANOTHER, do=phrase("allow the network,")),
             )
         _download(name, progress)
         place = _local(name)
-        lacks = folders.missing(place) if place else ["every file"]
+        lacks = folders.missing(place) if place else [marked("every file")]
     if place is None or lacks:
-        raise ModelError("model", name, "a whole model on the hub", f"it lacks {', '.join(lacks)}: choose another one")
+        fix = phrase("it lacks {what}: choose another one", what=phrases(", ", map(phrase, lacks)))
+        raise ModelError("model", name, phrase("a whole model on the hub"), fix)
     return place, f"Hugging Face hub {name}, commit {place.name[:12]}; {folders.licence(place)}"
 
 
@@ -64,16 +69,34 @@ def _download(name: str, progress: Progress) -> None:
         kind, _, detail = str(error).partition(" ")
         expected, fix = {
             "unreachable": (
-                f"a model in the local hub cache or a hub within reach ({detail})",
-                "check network and proxy,",
+                phrase("a model in the local hub cache or a hub within reach ({why})", why=detail),
+                phrase("check network and proxy,"),
             ),
-            "unknown": ("a model that the hub has", "check the spelling; a private one needs HF_TOKEN,"),
-            "gated": ("a model that you may fetch", "accept its terms on the hub and set HF_TOKEN,"),
-            "incomplete": (f"a repository with a whole model (missing: {detail})", "choose another one,"),
-            "space": (f"room for it in the hub cache ({detail})", "free some or set HF_HOME to another disk,"),
-            "answer": (f"the hub to answer (HTTP {detail})", "try later,"),
-        }.get(kind, (f"the download to succeed ({error})", "try again: it goes on where it stopped,"))
-        raise ModelError("model", name, expected, f"{fix} {_PRESETS}") from None
+            "unknown": (
+                phrase("a model that the hub has"),
+                phrase("check the spelling; a private one needs HF_TOKEN,"),
+            ),
+            "gated": (
+                phrase("a model that you may fetch"),
+                phrase("accept its terms on the hub and set HF_TOKEN,"),
+            ),
+            "incomplete": (
+                phrase("a repository with a whole model (missing: {lacks})", lacks=detail),
+                phrase("choose another one,"),
+            ),
+            "space": (
+                phrase("room for it in the hub cache ({space})", space=detail),
+                phrase("free some or set HF_HOME to another disk,"),
+            ),
+            "answer": (phrase("the hub to answer (HTTP {status})", status=detail), phrase("try later,")),
+        }.get(
+            kind,
+            (
+                phrase("the download to succeed ({why})", why=str(error)),
+                phrase("try again: it goes on where it stopped,"),
+            ),
+        )
+        raise ModelError("model", name, expected, phrase(_ANOTHER, do=fix)) from None
 
 
 def _local(name: str) -> Path | None:

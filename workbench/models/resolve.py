@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from workbench.errors import ModelError
+from workbench.i18n import phrase, phrases
 from workbench.models import folder as folders
 from workbench.models import hub, presets
 
-_EXPECTED = "a preset ({}), a folder, or a hub id such as org/name".format(", ".join(presets.PRESETS))
+_EXPECTED = phrase("a preset ({names}), a folder, or a hub id such as org/name", names=", ".join(presets.PRESETS))
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def resolve_model(
     tell = progress or (lambda _line: None)
     asked = str(name).strip()
     if not asked or "\x00" in asked:
-        raise ModelError("model", asked, _EXPECTED, "name one; the default is smollm2")
+        raise ModelError("model", asked, _EXPECTED, phrase("name one; the default is smollm2"))
     if asked in presets.PRESETS:
         preset = presets.PRESETS[asked]
         place = presets.prepare(preset, tell, verify=verify)
@@ -55,13 +56,14 @@ def resolve_model(
     try:
         is_folder, is_there = path.is_dir(), path.exists()
     except OSError as error:  # too long a name, or a folder on the way that may not be entered
-        raise ModelError("model", asked, f"a path that can be read ({error.strerror})", "check the path") from None
+        expected = phrase("a path that can be read ({why})", why=error.strerror)
+        raise ModelError("model", asked, expected, phrase("check the path")) from None
     if is_folder:
         return _local(asked, path)
     if is_there or path.suffix.lower() in (".gguf", ".safetensors", ".bin"):
         raise _not_a_folder(asked, path)
     if asked.startswith(("/", ".", "~")) or "\\" in asked:
-        raise ModelError("model", asked, "a folder that is there", f"check the path (it means {path})")
+        raise _not_there(asked, path)
     if hub.is_hub_id(asked):
         place, origin = hub.fetch_model(asked, tell, offline=offline)
         return _files(asked, place, origin)
@@ -82,32 +84,43 @@ def _local(asked: str, path: Path) -> ModelFiles:
         if files:
             raise _not_a_folder(str(files[0]), files[0])
         raise ModelError(
-            "model", asked, "a folder with a whole model", f"it lacks {' and '.join(lacks)}: add what is missing"
+            "model",
+            asked,
+            phrase("a folder with a whole model"),
+            phrase("it lacks {what}: add what is missing", what=phrases(" and ", map(phrase, lacks))),
         )
     return _files(asked, path, f"local folder {path}; {folders.licence(path)}")
 
 
 def _not_a_folder(asked: str, path: Path) -> ModelError:
     if not path.exists():
-        return ModelError("model", asked, "a folder that is there", f"check the path (it means {path})")
+        return _not_there(asked, path)
     if path.suffix.lower() == ".gguf":
         return ModelError(
             "model",
             asked,
-            "a folder, not a GGUF file",
-            "convert it with `python -m workbench.models.convert FILE FOLDER` (llama family), then give that folder",
+            phrase("a folder, not a GGUF file"),
+            phrase(
+                "convert it with `python -m workbench.models.convert FILE FOLDER` (llama family), then give that folder"
+            ),
         )
-    return ModelError("model", asked, "a folder, not a file", f"give the folder that holds it: {path.parent}")
+    fix = phrase("give the folder that holds it: {folder}", folder=path.parent)
+    return ModelError("model", asked, phrase("a folder, not a file"), fix)
+
+
+def _not_there(asked: str, path: Path) -> ModelError:
+    fix = phrase("check the path (it means {path})", path=path)
+    return ModelError("model", asked, phrase("a folder that is there"), fix)
 
 
 def _suggestion(asked: str) -> str:
     plain = re.sub(r"[\s_.]+", "-", asked.lower())
     close = difflib.get_close_matches(plain, presets.PRESETS, n=1, cutoff=0.6)
     if close:
-        return f"did you mean {close[0]}?"
+        return phrase("did you mean {name}?", name=close[0])
     if "://" in asked:
-        return "give the part of the address that names the model, org/name"
-    return "check the spelling; a folder here is written ./name"
+        return phrase("give the part of the address that names the model, org/name")
+    return phrase("check the spelling; a folder here is written ./name")
 
 
 def _files(name: str, place: Path, origin: str, load_format: Literal["auto", "dummy"] = "auto") -> ModelFiles:

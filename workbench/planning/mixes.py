@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.config import parse
 from workbench.errors import ScenarioError
+from workbench.i18n import phrase
 from workbench.workload.arrivals import Rated
 from workbench.workload.scenario import Scenario, load_scenario, scenario_names
 
@@ -62,7 +63,7 @@ def traffic(path_or_name: str | Scenario) -> Scenario:
         except ScenarioError as bad:
             if bad.what != "scenario":  # it is there, and something in it is wrong
                 raise
-            mixes = f"a mix ({', '.join(_MIXES)}), {bad.expected}"
+            mixes = phrase("a mix ({names}), {others}", names=", ".join(_MIXES), others=bad.expected)
             raise ScenarioError(bad.what, bad.value, mixes, bad.fix) from None
     about, longest, streams = _MIXES[path_or_name]
     fields = {"description": about, "engine": {"max_model_len": longest, "max_num_seqs": 256}, "streams": streams}

@@ -85,7 +85,7 @@ def _cause(label: str, cause: str, stalls: pd.DataFrame, of: int) -> dict[str, A
         "share": 100 * len(stalls) / of,
         "longest_ms": float(worst["gap_ms"]),
         "together_s": float(stalls["gap_ms"].sum()) / 1000,
-        "detail": f"{worst['request']}: {translate(worst['detail'] or '')}",
+        "detail": f"{worst['request']}{translate(': ')}{translate(worst['detail'] or '')}",
     }
 
 
@@ -95,6 +95,7 @@ def figures_by_class(runs: Sequence[ReportRun]) -> Details | None:
     table = table.rename(columns={"policy": "setting"}).assign(mfu_percent=100 * table["mfu"])
     if (table["class"] == ALL).all():
         return None
+    table["class"] = table["class"].replace(ALL, translate(ALL))
     table = table.dropna(axis="columns", how="all")
     columns = tuple(column for column in _CLASS_COLUMNS if column.key in table)
     return as_texts(columns, table.to_dict("records"), len(runs) > 1)
@@ -112,7 +113,7 @@ def as_texts(columns: tuple[Column, ...], rows: Sequence[dict[str, Any]], severa
     texts: list[list[str | None]] = []
     before = None
     for row in rows:
-        lacks = set(_NOT_OF_A_CLASS) if row.get("class") not in (None, ALL) else set()
+        lacks = set(_NOT_OF_A_CLASS) if row.get("class") not in (None, translate(ALL)) else set()
         lacks |= {"setting"} if row["setting"] == before else set()
         texts.append([None if column.key in lacks else column.text(plain(row.get(column.key))) for column in shown])
         before = row["setting"]

@@ -9,10 +9,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.i18n import marked, translate
+from workbench.origin import in_pieces
 from workbench.redact import redact
 from workbench.store.meta import plain
 
 _LONG = 100  # characters; a longer value stands on lines of its own
+_NAMES = {"argv": marked("engine command"), "slo": "SLO"}
+# What people read of the rest; a name that is not here is that of a field, a package or a flag, and stays.
+_TOLD = (
+    *(marked("label"), marked("seed"), marked("workload"), marked("machine"), marked("versions"), marked("engine")),
+    *(
+        marked("compute"),
+        marked("scenario"),
+        marked("question"),
+        marked("setting"),
+        marked("created"),
+        marked("status"),
+    ),
+    *(marked("reason"), marked("ended"), marked("duration s"), marked("recorded"), marked("dropped"), marked("title")),
+    *(marked("processor"), marked("cores"), marked("usable cores"), marked("memory bytes"), marked("model origin")),
+    *(marked("memory split"), marked("architecture"), marked("peak"), marked("bandwidth"), marked("device")),
+    *(marked("missing"), marked("serve command"), marked("resolved"), marked("simulated facts"), marked("simulated")),
+)
+_WORDS = ("label", "status", "recorded")  # whose values are words of ours
 
 
 @dataclass(frozen=True)
@@ -29,11 +48,11 @@ def sections(environment: Mapping[str, Any]) -> list[Section]:
     Values of names that sound secret, and of such flags in a command line, are hidden.
     """
     data = redact(plain(environment))
-    loose = [(_name(key), _text(value)) for key, value in data.items() if not isinstance(value, dict)]
+    loose = [(_name(key), _worded(key, value)) for key, value in data.items() if not isinstance(value, dict)]
     found = [Section(marked("Run"), loose)] if loose else []
     for key, value in data.items():
         if isinstance(value, dict) and value:
-            found.append(Section(_name(key), [(_name(k), _text(v)) for k, v in value.items()]))
+            found.append(Section(_name(key), [(_name(k), _worded(k, v)) for k, v in value.items()]))
     return found
 
 
@@ -43,7 +62,14 @@ def is_long(text: str) -> bool:
 
 
 def _name(key: str) -> str:
-    return {"argv": marked("engine command"), "slo": "SLO"}.get(key, key.replace("_", " "))
+    name = _NAMES.get(key, key.replace("_", " "))
+    return translate(name) if key in _NAMES or name in _TOLD else name
+
+
+def _worded(key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        return _text(value)
+    return in_pieces(value) if key in _WORDS else translate(value) if key == "question" else value
 
 
 def _text(value: Any) -> str:

@@ -15,8 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from workbench.errors import StoreError
 from workbench.i18n import translate
+from workbench.origin import in_pieces
 from workbench.ui.charts import DARK, LIGHT, css_variables
-from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.theme import VEGA_LITE
 from workbench.whole_file import draft_of
 

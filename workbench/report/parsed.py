@@ -24,6 +24,7 @@ class Page(HTMLParser):
     Attributes:
         problems: what points outside, one line each.
         scripts: text of each.
+        lang: of the page, as its tag says.
         policy: the page's content security policy.
         charts: by id, marks in its static drawing.
         rows: of tables, text by key.
@@ -34,6 +35,7 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.problems: list[str] = []
         self.scripts: list[str] = []
+        self.lang = ""
         self.policy = ""
         self.charts: dict[str, int] = {}
         self.rows: list[dict[str, str]] = []
@@ -57,6 +59,8 @@ class Page(HTMLParser):
             self._attribute(tag, name, value or "")
         if tag in ("iframe", "object", "embed", "base", "audio", "video"):
             self.problems.append(f"<{tag}> in the page")
+        if tag == "html":
+            self.lang = given.get("lang") or ""
         if tag == "meta":
             self._meta(given)
         if tag == "figure":

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.i18n import marked, translate
 from workbench.store.meta import plain
 
-NOT_MEASURED = "n/a"
+NOT_MEASURED = marked("n/a")
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,11 @@ class Column:
     bar: str = ""
 
     def text(self, value: Any) -> str:
-        """Write a value of this column; None is "n/a", never 0."""
+        """Write a value of this column in the language that is spoken; None is "n/a", never 0."""
         if value is None:
-            return NOT_MEASURED
+            return translate(NOT_MEASURED)
         if self.key == "chunk" and value == 0:
-            return "off"
+            return translate("off")
         if self.digits is None or isinstance(value, str):
             return str(value).replace("_", " ")
         return f"{value:,.{self.digits}f}"

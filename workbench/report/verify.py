@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunNotFoundError
+from workbench.i18n import TAGS, speaking
 from workbench.report.packed import unpack_table
 from workbench.report.parsed import Page
 from workbench.report.ranked import Ranked
@@ -54,7 +55,7 @@ def verify_report(path: Path | str, runs: Sequence[ReportRun] | None = None) -> 
         *page.problems,
         *_scripts(page),
         *_charts(page, report),
-        *_table(page, report),
+        *_told_table(page, report),
         *(problem for run in report["runs"] for problem in _run(run)),
         *(_given(report, runs) if runs is not None else ()),
     ]
@@ -99,6 +100,12 @@ def _charts(page: Page, report: Mapping[str, Any]) -> Iterator[str]:
             yield f"chart {name}: no static drawing"
         if not isinstance(page.specs, dict) or not isinstance(page.specs.get(name), dict):
             yield f"chart {name}: no spec"
+
+
+def _told_table(page: Page, report: Mapping[str, Any]) -> list[str]:
+    """The faults of the table, which is read in the language of the page."""
+    with speaking("zh" if page.lang == TAGS["zh"] else "en"):
+        return list(_table(page, report))
 
 
 def _table(page: Page, report: Mapping[str, Any]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from workbench.engine.probe.compat import check_version
 from workbench.engine.probe.wire import KnobChange
 from workbench.engine.protocol import Label, Progress, State
 from workbench.errors import ConfigError, EngineDiedError, EngineError, EngineStartError
+from workbench.i18n import phrase
 from workbench.models import ModelFiles
 from workbench.simulate.facts import compute_facts_of, description_of
 from workbench.simulate.hardware_setup import Setup, set_up
@@ -111,7 +112,12 @@ class SimulatedEngine:
         """
         with self._lock:
             if self._state in ("starting", "ready"):
-                raise EngineError(f"engine: got start while {self._state}, expected a stopped engine; stop it first")
+                raise EngineError(
+                    phrase(
+                        "engine: got start while {state}, expected a stopped engine; stop it first",
+                        state=phrase(self._state),
+                    )
+                )
             self._state = "starting"
             self._stopping.clear()
         begun = time.monotonic()
@@ -146,7 +152,7 @@ class SimulatedEngine:
         """
         self.envelope.check(knobs)
         with self._lock:
-            self._ready("knobs: got a change")
+            self._ready(phrase("{what}: got a change", what="knobs"))
             self._revision += 1
             self._knobs = knobs
             if self._play is not None and not self._play.done:
@@ -162,13 +168,18 @@ class SimulatedEngine:
         """
         if not self.config.enable_prefix_caching:
             raise ConfigError(
-                "enable_prefix_caching", False, "True, to have a prefix cache to reset", "set it and start again"
+                "enable_prefix_caching",
+                False,
+                phrase("True, to have a prefix cache to reset"),
+                phrase("set it and start the engine again"),
             )
         with self._lock:
-            self._ready("prefix cache: got a reset")
+            self._ready(phrase("prefix cache: got a reset"))
             if self._play is not None and not self._play.done:
                 raise EngineError(
-                    "prefix cache: got a reset in mid-run, expected an engine at rest; wait for the run or stop it"
+                    phrase(
+                        "prefix cache: got a reset in mid-run, expected an engine at rest; wait for the run or stop it"
+                    )
                 )
 
     def play(self, workload: Workload, sink: Sink, hold_s: float | None = None) -> SimulatedPlay:
@@ -178,10 +189,10 @@ class SimulatedEngine:
             EngineError: the engine does not run, or a play is going on.
         """
         with self._lock:
-            self._ready("play: got a workload")
+            self._ready(phrase("{what}: got a workload", what="play"))
             if self._play is not None and not self._play.done:
                 raise EngineError(
-                    "play: got a second workload, expected one at a time; wait for the first or cancel it"
+                    phrase("play: got a second workload, expected one at a time; wait for the first or cancel it")
                 )
             pace, tokens = self.config.pace, self.config.enable_prefix_caching
             job = self.job_of(workload, hold_s if pace is None else 0.0)
@@ -201,7 +212,7 @@ class SimulatedEngine:
             EngineError: the engine does not run.
         """
         tokens = self.config.enable_prefix_caching
-        return self._ready("job: got a workload").job(
+        return self._ready(phrase("{what}: got a workload", what="job")).job(
             number=self._simulator.number(),
             requests=[ask_of(request, tokens=tokens) for request in workload.requests],
             knobs=self._change(),
@@ -242,7 +253,10 @@ class SimulatedEngine:
 
     def _ready(self, what: str) -> Setup:
         if self.state != "ready" or self.setup is None:
-            raise EngineError(f"{what} while the engine is {self.state}, expected ready; start it first")
+            state = phrase(self.state)
+            raise EngineError(
+                phrase("{what} while the engine is {state}, expected ready; start it first", what=what, state=state)
+            )
         return self.setup
 
     def _shut_down(self, state: State) -> None:

@@ -12,6 +12,7 @@ from workbench.architecture import Architecture
 from workbench.config import EngineConfig
 from workbench.engine.dtype import fitted
 from workbench.errors import ConfigError, InputError, ModelError
+from workbench.i18n import phrase
 from workbench.models.architecture import from_config, known_models, named
 from workbench.models.folder import read_config
 from workbench.simulate.choose_step_time import step_time_of
@@ -171,9 +172,8 @@ def _architecture(model: str, needed: bool) -> Architecture | None:
         return from_config(read_config(folder), model)
     if not needed:
         return None
-    raise ModelError(
-        "model", model, f"one of {', '.join(known_models())}, or a folder with config.json", "choose one of these"
-    )
+    expected = phrase("one of {names}, or a folder with config.json", names=", ".join(known_models()))
+    raise ModelError("model", model, expected, phrase("choose one of these"))
 
 
 def _linked(gpu: Device, config: SimulatedConfig) -> Device:

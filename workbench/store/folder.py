@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from workbench.errors import RunNotFoundError, StoreError
+from workbench.i18n import phrase
 from workbench.store.meta import META
 from workbench.units import MIB
 
@@ -92,7 +93,9 @@ def run_folder(root: Path | str | None, run: str) -> Path:
     except (OSError, ValueError):  # too long, a NUL, half a character: no name of a file
         there = False
     if not there:
-        raise RunNotFoundError("run", run, f"the id of a run in {root}", "see `workbench runs list`")
+        raise RunNotFoundError(
+            phrase("run"), run, phrase("the id of a run in {root}", root=root), phrase("see `workbench runs list`")
+        )
     return folder
 
 

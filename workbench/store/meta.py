@@ -13,6 +13,7 @@ import pandas as pd
 from pydantic import BaseModel
 
 from workbench.errors import RunNotFoundError, StoreError
+from workbench.i18n import phrase
 from workbench.json_file import read_json
 from workbench.printable import printable_data
 from workbench.redact import redact
@@ -32,14 +33,14 @@ def read_meta(folder: Path) -> dict[str, Any]:
         RunNotFoundError: the folder is not there, or not a run.
         StoreError: the file is damaged, cannot be read, or is of a newer version.
     """
-    fix = "see `workbench runs list`, or give the folder that holds run.json"
+    what, fix = phrase("run folder"), phrase("see `workbench runs list`, or give the folder that holds run.json")
     if not folder.is_dir():
-        raise RunNotFoundError("run folder", folder, "a folder that is there", fix)
+        raise RunNotFoundError(what, folder, phrase("a folder that is there"), fix)
     path = folder / META
     try:
         meta = read_json(path, strict=True)
     except FileNotFoundError:
-        raise RunNotFoundError("run folder", folder, "a folder with run.json in it", fix) from None
+        raise RunNotFoundError(what, folder, phrase("a folder with run.json in it"), fix) from None
     except ValueError:
         meta = None
     except OSError as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any
 
 import altair as alt
 
 from workbench.report.svg import static_svg
+from workbench.ui.charts.localise import localise
 from workbench.ui.charts.theme import DARK, FONT, LIGHT, Look, css_variables
 
 PAGE_LOOK = Look(theme="page", zoom=False)  # what a chart for :func:`show` is made with
@@ -48,7 +48,7 @@ def show(chart: alt.TopLevelMixin) -> Static:
         chart: made with :data:`PAGE_LOOK`, or another look of the ``page`` theme; with another theme its colours stay
             as they are.
     """
-    spec: dict[str, Any] = chart.to_dict()
+    spec = localise(chart.to_dict())
     spec.pop("$schema", None)  # an address
     # Ids of its own in a page that may hold the outputs of several kernels.
     return Static(static_svg(spec, f"wb-{token_hex(4)}"), str(spec.get("description") or "chart"))

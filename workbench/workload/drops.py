@@ -7,6 +7,7 @@ from numbers import Integral
 from pathlib import Path
 
 from workbench.errors import InputError
+from workbench.i18n import phrase
 from workbench.workload.priority import OFFLINE
 from workbench.workload.prompts import Prompts, load_tokenizer
 from workbench.workload.request import Request
@@ -51,11 +52,18 @@ def check_lengths(tokens: int, output_tokens: int, max_model_len: int) -> None:
     """
     if not _whole(output_tokens) or not 1 <= output_tokens < max_model_len:
         most = max_model_len - 1
-        raise InputError("output_tokens", output_tokens, f"1 to {most} (below max_model_len)", "choose one of these")
+        raise InputError(
+            "output_tokens",
+            output_tokens,
+            phrase("1 to {most} (below max_model_len)", most=most),
+            phrase("choose one of these"),
+        )
     limit = max_model_len - output_tokens
     if not _whole(tokens) or not 1 <= tokens <= limit:
-        expected = f"1 to {limit} (max_model_len less {output_tokens} output tokens)"
-        raise InputError("tokens", tokens, expected, "choose a length in it")
+        expected = phrase(
+            "1 to {limit} (max_model_len less {output_tokens} output tokens)", limit=limit, output_tokens=output_tokens
+        )
+        raise InputError("tokens", tokens, expected, phrase("choose a length in it"))
 
 
 def _whole(tokens: object) -> bool:

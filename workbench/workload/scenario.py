@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from workbench.config import SLO, EngineConfig, Frozen, parse
 from workbench.errors import EnvelopeError, InputError, ScenarioError
+from workbench.i18n import phrase
 from workbench.simulated_config import engine_config
 from workbench.workload import paths
 from workbench.workload.arrivals import Concurrency, Rated, Trace
@@ -58,12 +59,15 @@ class Scenario(Frozen):
                 raise _again(bad, f"settings.{i} ({setting.name})") from None
         for name, n in Counter(setting.name for setting in self.settings).items():
             if n > 1:
-                raise ScenarioError("settings", name, "names that differ", "rename one of them")
+                raise ScenarioError("settings", name, phrase("names that differ"), phrase("rename one of them"))
         streams = Counter(stream.class_name for stream in self.streams)
         for name in self.concurrency:
             if streams[name] > 1:
                 raise ScenarioError(
-                    "streams", f"{streams[name]} of class {name}", "one, as its concurrency is fixed", "rename a class"
+                    "streams",
+                    phrase("{n} of class {name}", n=streams[name], name=name),
+                    phrase("one, as its concurrency is fixed"),
+                    phrase("rename a class"),
                 )
         return self
 
@@ -86,10 +90,13 @@ class Scenario(Frozen):
         """
         if self.rate is None:
             raise ScenarioError(
-                "rate", rate, f"none, as {self.name} has no stream with a rate", "choose another scenario"
+                "rate",
+                rate,
+                phrase("none, as {name} has no stream with a rate", name=self.name),
+                phrase("choose another scenario"),
             )
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < float("inf"):
-            raise ScenarioError("rate", rate, "requests a second, above 0", "give a number")
+            raise ScenarioError("rate", rate, phrase("requests a second, above 0"), phrase("give a number"))
         factor, streams = rate / self.rate, []
         for stream in self.streams:
             arrivals = stream.arrivals
@@ -131,8 +138,10 @@ def load_scenario(path_or_name: str | Path) -> Scenario:
         file = _named(text)
     data = load_yaml(file)
     if not isinstance(data, dict):
-        shown = "an empty file" if data is None else data
-        raise ScenarioError(str(file), shown, "fields such as name and streams", "see data/scenarios for examples")
+        shown = phrase("an empty file") if data is None else data
+        raise ScenarioError(
+            str(file), shown, phrase("fields such as name and streams"), phrase("see data/scenarios for examples")
+        )
     try:
         scenario = parse(Scenario, data, error=ScenarioError)
     except InputError as bad:
@@ -159,9 +168,13 @@ def _named(name: str) -> Path:
         raise ScenarioError(
             "scenario",
             name,
-            "the path of a .yaml file, as this installation has no named scenarios",
-            "give a path, or install the workbench from its checkout with pip install -e",
+            phrase("the path of a .yaml file, as this installation has no named scenarios"),
+            phrase("give a path, or install the workbench from its checkout with pip install -e"),
         )
     near = difflib.get_close_matches(name, names, 1)
-    fix = f"did you mean {near[0]}?" if near else "choose one of these, or give the path of a .yaml file"
-    raise ScenarioError("scenario", name, f"one of {', '.join(names)}", fix)
+    fix = (
+        phrase("did you mean {name}?", name=near[0])
+        if near
+        else phrase("choose one of these, or give the path of a .yaml file")
+    )
+    raise ScenarioError(phrase("scenario"), name, phrase("one of {names}", names=", ".join(names)), fix)

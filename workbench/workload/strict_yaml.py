@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from workbench.errors import ScenarioError
+from workbench.i18n import phrase
 from workbench.workload.paths import is_file
 
 _MOST_BYTES = 256 << 10
@@ -30,33 +31,41 @@ def load_yaml(path: Path) -> Any:
         return yaml.safe_load(text)
     except yaml.MarkedYAMLError as bad:
         mark = bad.problem_mark or bad.context_mark
-        raise _fault(path, text, mark.line, mark.column, str(bad.problem or bad.context)) from None
+        raise _fault(path, text, mark.line, mark.column, bad.problem or bad.context or "") from None
     except yaml.reader.ReaderError as bad:
         before = text[: bad.position]
         column = bad.position - (before.rfind("\n") + 1)
-        raise _fault(path, text, before.count("\n"), column, f"remove the character {bad.character:#x}") from None
+        raise _fault(
+            path, text, before.count("\n"), column, phrase("remove the character {code:#x}", code=bad.character)
+        ) from None
     except RecursionError:
-        raise ScenarioError(str(path), "lists in lists in lists …", "a scenario", "nest it less deeply") from None
+        raise ScenarioError(
+            str(path), phrase("lists in lists in lists …"), phrase("a scenario"), phrase("nest it less deeply")
+        ) from None
     except (ValueError, OverflowError) as bad:  # an impossible date, a number with thousands of digits
-        raise ScenarioError(str(path), "a value YAML cannot read", "valid YAML", f"put it in quotes ({bad})") from None
+        fix = phrase("put it in quotes ({why})", why=str(bad))
+        raise ScenarioError(str(path), phrase("a value YAML cannot read"), phrase("valid YAML"), fix) from None
 
 
 def _text(path: Path) -> str:
     if not is_file(path):
-        raise ScenarioError("scenario file", path, "a file that exists", "check the path")
+        raise ScenarioError(phrase("scenario file"), path, phrase("a file that exists"), phrase("check the path"))
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as bad:
         raise ScenarioError("scenario file", path, "a file that can be read", str(bad.strerror or bad)) from None
     if len(data) > _MOST_BYTES:
-        size = f"more than {_MOST_BYTES >> 10} KiB"
-        raise ScenarioError(str(path), size, f"a scenario of at most {_MOST_BYTES >> 10} KiB", "use a smaller file")
+        size = phrase("more than {kib} KiB", kib=_MOST_BYTES >> 10)
+        most = phrase("a scenario of at most {kib} KiB", kib=_MOST_BYTES >> 10)
+        raise ScenarioError(str(path), size, most, phrase("use a smaller file"))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as bad:
         line = data.count(b"\n", 0, bad.start) + 1
-        raise ScenarioError(f"{path} line {line}", "bytes that are not UTF-8", "UTF-8", "save it as UTF-8") from None
+        place = phrase("{path} line {line}", path=path, line=line)
+        wrong, fix = phrase("bytes that are not UTF-8"), phrase("save it as UTF-8")
+        raise ScenarioError(place, wrong, phrase("UTF-8"), fix) from None
 
 
 def _check(tree: yaml.Node) -> None:
@@ -67,7 +76,7 @@ def _check(tree: yaml.Node) -> None:
         node = todo.pop()
         here = node.start_mark
         if id(node) in seen:
-            raise yaml.MarkedYAMLError(problem="write it out, aliases are not used here", problem_mark=here)
+            raise yaml.MarkedYAMLError(problem=phrase("write it out, aliases are not used here"), problem_mark=here)
         seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
             keys: set[tuple[str, str]] = set()
@@ -75,7 +84,8 @@ def _check(tree: yaml.Node) -> None:
                 name = (key.tag, str(key.value))
                 if name in keys:
                     raise yaml.MarkedYAMLError(
-                        problem=f"remove one {key.value}, it stands here twice", problem_mark=key.start_mark
+                        problem=phrase("remove one {name}, it stands here twice", name=key.value),
+                        problem_mark=key.start_mark,
                     )
                 keys.add(name)
                 todo += [key, value]
@@ -85,5 +95,6 @@ def _check(tree: yaml.Node) -> None:
 
 def _fault(path: Path, text: str, line: int, column: int, problem: str) -> ScenarioError:
     lines = text.splitlines()
-    shown = lines[line].strip() if line < len(lines) else "the end of the file"
-    return ScenarioError(f"{path} line {line + 1} column {column + 1}", shown, "valid YAML", problem)
+    shown = lines[line].strip() if line < len(lines) else phrase("the end of the file")
+    place = phrase("{path} line {line} column {column}", path=path, line=line + 1, column=column + 1)
+    return ScenarioError(place, shown, phrase("valid YAML"), problem)

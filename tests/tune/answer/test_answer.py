@@ -41,9 +41,9 @@ def test_the_answer_is_told_in_chinese_and_stays_english_itself():
         told = [translate(one) for one in [*words, GOAL.words]]
     assert words[2] == "runner-up: budget 128, 9.1% behind"
     assert told == [
-        "budget 256：有效吞吐 2.2（一次运行） 请求/s [真实 CPU]",
-        "尚未确认：只依据 1 次运行，budget 128 也可能同样好",
-        "次优：budget 128，落后 9.1%",
+        "budget 256：有效吞吐（请求/s）2.2（一次运行） [真实 CPU]",
+        "尚未复验：只依据 1 次运行，budget 128 也可能同样好",
+        "次选：budget 128，落后 9.1%",
         "gap_p99_ms 为 190，上限 200（低于 5%）；它起约束作用：budget 512 会好 36.4%，但超出该限制 100%",
         "1 个设置都不满足限制：gap_p99_ms 起约束作用，为 400，上限 200（超出 100%），最接近的是 budget 512",
         "尚未运行任何试验",

@@ -134,5 +134,5 @@ def test_a_form_speaks_the_language_that_it_was_made_in_and_its_parts_keep_their
 def test_labels_and_hints_of_fields_are_in_that_language():
     with speaking("zh"):
         budget = KnobForm().controls["budget"]
-    assert budget.label == "token 预算 (token)"
+    assert budget.label == "token 预算（token）"
     assert budget.hint == "budget: token 预算：单个调度步最多的 token 数。"

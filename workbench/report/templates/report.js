@@ -69,7 +69,7 @@ function downloads(report) {
   };
   const table = { setting: report.runs.map((run) => run.label) };
   for (const key of report.columns) table[key] = report.rows.map((row) => row[key] ?? null);
-  entry("Comparison", [link("comparison.csv", "comparison.csv", () => csv(table))]);
+  entry(list.dataset.comparison, [link("comparison.csv", "comparison.csv", () => csv(table))]);
   for (const run of report.runs) {
     const slug = run.label.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "run";
     const links = Object.entries(run.data).map(([name, { data }]) =>

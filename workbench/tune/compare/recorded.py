@@ -156,7 +156,9 @@ def compare_recorded(a: Path | str, b: Path | str, *, primary: str = PRIMARY) ->
 def _runs(letter: str, folder: Path) -> list[RecordedRun]:
     """The runs of a folder: itself, or those in it that are complete."""
     if not folder.is_dir():
-        raise RunNotFoundError(letter, folder, "a run folder, or a folder of runs", "see workbench runs list")
+        raise RunNotFoundError(
+            letter, folder, phrase("a run folder, or a folder of runs"), phrase("see `workbench runs list`")
+        )
     try:
         run = RecordedRun(folder)
         _ = run.trace
@@ -165,11 +167,11 @@ def _runs(letter: str, folder: Path) -> list[RecordedRun]:
         runs = [RecordedRun(folder / name) for name in listed.loc[listed["status"] == "complete", "id"]]
         if not runs:
             raise RunNotFoundError(
-                letter, folder, "a folder with a complete run in it", "see workbench runs list"
+                letter, folder, phrase("a folder with a complete run in it"), phrase("see `workbench runs list`")
             ) from None
         return runs
     if run.meta["status"] == "running":
-        raise InputError(letter, folder.name, "a run that has ended", "wait for it")
+        raise InputError(letter, folder.name, phrase("a run that has ended"), phrase("wait for it"))
     return [run]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import InputError
+from workbench.i18n import phrase, phrases
 from workbench.origin import origin_words
 from workbench.run import RecordedRun, Run
 from workbench.tune.compare.comparison import Comparison, Round
@@ -103,7 +104,7 @@ class Comparing:
         self._warm_up = warm_up
         self.comparison = Comparison(*sides, scenario.name, rounds, primary, resolve, alpha)
         if self.comparison.same and bench_b is None:
-            self.comparison.concerns.append("A and B are the same setting: a difference would be the machine's")
+            self.comparison.concerns.append(phrase("A and B are the same setting: a difference would be the machine's"))
 
     def run(self, tell: Tell | None = None, *, adaptive: bool = True) -> Comparison:
         """Play; the knobs in force are put back.
@@ -151,14 +152,16 @@ class Comparing:
         if self._sides.simulated:
             return True  # every play of it begins from nothing
         for place in range(_WARM_UP):
-            run = self._play("AB"[place % 2], "warm-up", self._seed, tell)
+            run = self._play("AB"[place % 2], phrase("warm-up"), self._seed, tell)
             if run is None:
                 return False
             found.warm_up += 1
             traces.append(run.trace)
             if place % 2 and is_warm(traces):
                 return True
-        found.concerns.append(f"the engine's speed still moved after {_WARM_UP} plays of warm-up; pairs bear with that")
+        found.concerns.append(
+            phrase("the engine's speed still moved after {n} plays of warm-up; pairs bear with that", n=_WARM_UP)
+        )
         return True
 
     def _round(self, number: int, order: str, tell: Tell | None) -> Round | None:
@@ -166,7 +169,7 @@ class Comparing:
         seed = (self._seed + number) % (MAX_SEED + 1)
         runs: dict[str, RecordedRun] = {}
         for letter in order:
-            run = self._play(letter, f"round {number + 1}", seed, tell)
+            run = self._play(letter, phrase("round {n}", n=number + 1), seed, tell)
             if run is None:
                 return None
             runs[letter] = run
@@ -185,7 +188,13 @@ class Comparing:
         )
         for letter, side in (("A", one.a), ("B", one.b)):
             if side["failed"]:
-                found.concerns.append(f"round {number + 1}: {side['failed']:.0%} of {letter}'s requests failed")
+                said = phrase(
+                    "round {round}: {share:.0%} of {letter}'s requests failed",
+                    round=number + 1,
+                    share=side["failed"],
+                    letter=letter,
+                )
+                found.concerns.append(said)
         return one
 
     def _lead_in(self, a: RecordedRun, b: RecordedRun) -> float:
@@ -193,7 +202,7 @@ class Comparing:
         if not self._steady:
             return 0.0
         ends = [lead_in_s(run.trace) for run in (a, b)]
-        concern = "some rounds did not settle and count whole: a longer scenario would settle"
+        concern = phrase("some rounds did not settle and count whole: a longer scenario would settle")
         if None in ends and concern not in self.comparison.concerns:
             self.comparison.concerns.append(concern)
         return 0.0 if None in ends else max(end for end in ends if end is not None)
@@ -203,7 +212,7 @@ class Comparing:
 
         def began(run: Run) -> None:
             if tell is not None:
-                tell(Playing(f"{what} {letter}", run, self.comparison))
+                tell(Playing(phrases(" ", (what, letter)), run, self.comparison))
 
         run = self._sides.play(letter, what, seed, began)
         self.comparison.stopped |= run is None

@@ -76,7 +76,7 @@ class Sides:
         bench, setting = self._benches[place], self._settings[place]
         if bench.engine.keeps_cache:
             bench.reset_prefix_cache()
-        about = {"comparison": {"id": self._id, "side": letter, "what": what}}
+        about = {"comparison": {"id": self._id, "side": letter, "what": str(what)}}
         run = bench.run(self._scenario, setting=setting, seed=seed, salt=0, meta=about)
         with no_run_left(bench):
             began(run)

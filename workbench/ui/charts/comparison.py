@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from workbench.i18n import marked, translate
+from workbench.origin import in_pieces
 from workbench.tune.compare.comparison import Comparison
 from workbench.tune.compare.measures import MEASURES
-from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.theme import Look, config, message_chart
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def comparison_chart(found: Comparison | RecordedComparison, look: Look | None =
         *plots,
         spacing=14,
         title=alt.TitleParams(
-            text=look.title or f"{translate(NAME)}: {translate(found.title)}",
+            text=look.title or f"{translate(NAME)}{translate(': ')}{translate(found.title)}",
             subtitle=[in_pieces(found.origin), *_wrapped(words)],
         ),
         description=translate(

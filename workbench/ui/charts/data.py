@@ -123,7 +123,7 @@ def revisions(trace: Trace, first_s: float = 0.0) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "t": frame["t"],
-            "label": [f"rev {n}" for n in frame["revision"]],
+            "label": [translate("rev {n}", n=n) for n in frame["revision"]],
             "revision": frame["revision"],
             "policy": frame["policy"],
             "budget": frame["budget"],

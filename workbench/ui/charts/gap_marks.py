@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unicodedata import east_asian_width
 
 import altair as alt
 import pandas as pd
@@ -78,13 +79,18 @@ def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float,
     named = []
     for place in sorted(range(len(spans)), key=lambda i: spans[i][0] - spans[i][1]):
         start, end, name = spans[place]
-        width = len(name) * _LETTER / plot * (high - low)
+        width = _letters(name) * _LETTER / plot * (high - low)
         late = start > (low + high) / 2  # as it is drawn: such a name ends where its span does
         begin = min(end, high) - width if late else max(start, low)
         if all(begin > last or begin + width < first for first, last in taken):
             taken.append((begin, begin + width))
             named.append(place)
     return sorted(named[:SHADE_LABELS])
+
+
+def _letters(name: str) -> int:
+    """How many Latin letters are as wide; a Han character is two."""
+    return sum(1 + (east_asian_width(letter) in "WF") for letter in name)
 
 
 def prefill_words(request: str, tokens: int, steps: int | None) -> str:

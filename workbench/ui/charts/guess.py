@@ -7,11 +7,13 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from workbench.i18n import marked, translate
 from workbench.ui.charts.scales import powers, y_axis
 from workbench.ui.charts.theme import Look, finish
 
-NAME = "Expected and measured"
-_SERIES = {"guess": "expected", "measured": "measured"}
+NAME = marked("Expected and measured")
+_SERIES = {"guess": marked("expected"), "measured": marked("measured")}
+_TIPS = (marked("place"), marked("series"), marked("value"))
 
 
 def guess_chart(
@@ -47,7 +49,7 @@ def guess_chart(
     low, high = _span(data["value"], span, log)
     scale = alt.Scale(type="log", domain=[low, high], nice=False) if log else alt.Scale(domain=[low, high], nice=False)
     ticks: dict[str, Any] = {"values": powers((low, high)), "format": ",~f"} if log else {"tickCount": 4}
-    y = alt.Y("value:Q", scale=scale, axis=y_axis(f"{unit} (log)" if log else unit, **ticks))
+    y = alt.Y("value:Q", scale=scale, axis=y_axis(translate("{unit} (log)", unit=unit) if log else unit, **ticks))
     series = list(_SERIES.values())
     colour = alt.Color(
         "series:N",
@@ -59,22 +61,27 @@ def guess_chart(
         marks = alt.Chart(data).mark_point(size=70, opacity=1, strokeWidth=2, aria=False)
         shape = alt.Shape("series:N", scale=alt.Scale(domain=series, range=["diamond", "circle"]), legend=None)
         x = alt.X("place:N", sort=order, axis=alt.Axis(title=None, labelAngle=0, grid=True, labelLimit=140))
-        chart = marks.encode(x=x, y=y, color=colour, shape=shape, tooltip=["place:N", "series:N", "value:Q"])
+        tips = [alt.Tooltip(f"{name}:{kind}") for name, kind in zip(_TIPS, "NNQ", strict=True)]
+        chart = marks.encode(x=x, y=y, color=colour, shape=shape, tooltip=tips)
     else:
         dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=series, range=[[5, 3], [1, 0]]), legend=None)
         end = float(rows["end"].max())
-        x = alt.X("t:Q", scale=alt.Scale(domain=[0, end], nice=False), axis=alt.Axis(title="time, s", tickCount=8))
+        x = alt.X(
+            "t:Q", scale=alt.Scale(domain=[0, end], nice=False), axis=alt.Axis(title=translate("time, s"), tickCount=8)
+        )
         lines = alt.Chart(_corners(data)).mark_line(strokeWidth=1.8, aria=False)
         chart = lines.encode(x=x, y=y, color=colour, strokeDash=dash, detail="series:N", order="order:Q")
     return finish(
         chart,
         look,
-        name=f"{NAME}: {label}",
+        name=f"{translate(NAME)}{translate(': ')}{label}",
         subtitle=[
             origin,
-            "dashed: expected · solid: measured" if not named else "diamond: expected · circle: measured",
+            translate("dashed: expected · solid: measured")
+            if not named
+            else translate("diamond: expected · circle: measured"),
         ],
-        description=f"{label} ({unit}), expected and measured.",
+        description=translate("{label} ({unit}), expected and measured.", label=label, unit=unit),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.i18n import marked, translate
-from workbench.origin import origin_words
+from workbench.origin import in_pieces, origin_words
 from workbench.trace import Trace
 
 _BECAUSE = {
@@ -27,8 +27,3 @@ def why_missing(trace: Trace, what: str) -> str:
     label = origin_words(trace.meta)
     reason = next((text for word, text in _BECAUSE.items() if word in label.lower()), marked("the run recorded none"))
     return translate("{what} in this trace:\n{reason}.", what=translate(what), reason=translate(reason))
-
-
-def in_pieces(words: str) -> str:
-    """Words with " · " and commas between, each translated by itself: names of machines among them stay."""
-    return " · ".join(", ".join(map(translate, part.split(", "))) for part in words.split(" · "))

@@ -8,10 +8,10 @@ import altair as alt
 import pandas as pd
 
 from workbench.i18n import marked, translate
+from workbench.origin import in_pieces
 from workbench.planning.plan import Plan
 from workbench.planning.rows import Row
 from workbench.ui.charts.grid import STRONG, cell_axis, cell_border, cell_edges, cell_frame, cell_words
-from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.theme import Look, finish, message_chart
 
 CONTOUR, POLICIES = marked("Capacity by budget and chunk cap"), marked("Capacity by policy")
@@ -69,7 +69,7 @@ def plan_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerCha
     if not cells:
         return message_chart(look, name=CONTOUR, subtitle=subtitle[0], message=translate("Nothing was played yet."))
     frame, colours = pd.DataFrame(cells), look.palette
-    across, up = [f"{one:,}" for one in budgets], [f"{one:,}" if one else "off" for one in chunks]
+    across, up = [f"{one:,}" for one in budgets], [f"{one:,}" if one else translate("off") for one in chunks]
     x, middle_x = (cell_axis(alt.X, name, translate("token budget of a step"), across) for name in ("x", "mx"))
     y, middle_y = (cell_axis(alt.Y, name, translate("chunk cap, tokens"), up) for name in ("y", "my"))
     opacity = alt.Opacity(
@@ -202,7 +202,7 @@ def _wanted(need: float | None) -> str:
 def _cell(row: Row, plan: Plan, x: int, y: int) -> dict[str, Any]:
     band = row.rates()
     mark = "~" if row.band is not None and row.band.of == "best" else ""
-    figure = "n/a" if row.capacity is None else f"{row.rate:.3g}/s"
+    figure = translate("n/a") if row.capacity is None else f"{row.rate:.3g}/s"
     same = f" = {f'{row.same_as[1]:,}' if row.same_as[1] else translate('off')}" if row.same_as is not None else ""
     return {
         "x": x, "x2": x + 1, "y": y, "y2": y + 1, "mx": x + 0.5, "my": y + 0.5,

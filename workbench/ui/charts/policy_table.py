@@ -10,9 +10,10 @@ import pandas as pd
 
 from workbench import metrics
 from workbench.config import SLO
+from workbench.i18n import marked
 from workbench.trace import Trace
 
-ALL = "all"  # the class that stands for all requests of a policy
+ALL = marked("all")  # the class that stands for all requests of a policy
 COLUMNS = (
     "requests",
     "ttft_p50_s",

@@ -139,7 +139,7 @@ def finish(
         width="container" if look.live else look.width,
         height=look.height,
         title=alt.TitleParams(text=heading, subtitle=subtitle),
-        description=f"{heading}. {description} ({said})",
+        description=translate("{heading}. {description} ({said})", heading=heading, description=description, said=said),
     )
     return chart if look.bare else chart.configure(**config(look.palette))
 

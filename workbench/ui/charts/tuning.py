@@ -10,13 +10,13 @@ import altair as alt
 import pandas as pd
 
 from workbench.i18n import marked, translate
+from workbench.origin import in_pieces
 from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.candidates import Candidate
 from workbench.tune.goal import FAILED
 from workbench.tune.space import Space
 from workbench.tune.trial import Result
 from workbench.ui.charts.grid import STRONG, cell_axis, cell_border, cell_frame, cell_words, sampled_edges
-from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.theme import Look, finish, message_chart
 
 CONTOUR = marked("What each budget and chunk cap reached")

@@ -8,9 +8,9 @@ import altair as alt
 import pandas as pd
 
 from workbench.i18n import marked, translate
+from workbench.origin import in_pieces
 from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.candidates import front_figures
-from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.scales import y_axis
 from workbench.ui.charts.theme import Look, finish, message_chart
 from workbench.ui.charts.tuning import OUTSIDE, WITHIN

@@ -9,9 +9,9 @@ import altair as alt
 import pandas as pd
 
 from workbench.i18n import marked, translate
+from workbench.origin import in_pieces
 from workbench.tune.answer.answer import Answer
 from workbench.tune.trial import Result
-from workbench.ui.charts.origin import in_pieces
 from workbench.ui.charts.scales import y_axis
 from workbench.ui.charts.theme import Look, finish, message_chart
 from workbench.ui.charts.tuning import kind_colour, kind_of, kind_shape

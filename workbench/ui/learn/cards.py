@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.i18n import translate
+from workbench.i18n import told_error, translate
 from workbench.learn.exercise import Exercise
 from workbench.learn.quiz import LETTERS, Quiz
 
@@ -17,7 +17,7 @@ def exercise_cards(exercise: Exercise) -> dict[str, Any]:
     try:
         choices = list(exercise.among)
     except WorkbenchError as error:
-        missing = str(error)
+        missing = told_error(error)
     card = {
         "title": translate("Exercise {place}: {title}", place=exercise.place, title=asked.title),
         "prompt": asked.prompt,
@@ -59,4 +59,4 @@ def quiz_cards(quiz: Quiz) -> dict[str, Any]:
                 "helps": False,
             }
         )
-    return {"heading": "Quiz", "cards": cards, "score": quiz.score}
+    return {"heading": translate("Quiz"), "cards": cards, "score": quiz.score}

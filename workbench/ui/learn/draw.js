@@ -2,6 +2,8 @@
 
 const YOURS = translate("your guess");
 const REVEALED = translate("Bars: expected. Line: measured.");
+const ONE_AND_OTHER = translate("{one}, {other}");
+const STOP = translate(".");
 const DRAG = translate("Drag across the chart, or use the arrow keys.");
 
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [720, 230, 64, 34, 10, 8];
@@ -171,7 +173,7 @@ export default {
       const over = shown.measured.length > 0;
       put(prompt, shown.prompt);
       const guess = shown.guessed ? translate("Your guess.") : translate("No guess yet: this one stands in.");
-      const what = `${shown.draw.label}, ${shown.draw.unit}.`;
+      const what = ONE_AND_OTHER.replace("{one}", shown.draw.label).replace("{other}", shown.draw.unit) + STOP;
       put(how, over ? `${what} ${REVEALED}` : `${what} ${guess} ${DRAG}`);
       plot.take(shown);
       entries.forEach((entry, at) => {

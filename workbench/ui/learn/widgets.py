@@ -14,7 +14,7 @@ import anywidget
 import traitlets
 
 from workbench.errors import WorkbenchError
-from workbench.i18n import translate
+from workbench.i18n import told_error, translate
 from workbench.learn.exercise import Exercise
 from workbench.learn.predict import Prediction
 from workbench.learn.quiz import Quiz
@@ -66,7 +66,7 @@ class PartWidget(anywidget.AnyWidget):
             self.take(message)
             self.publish()
         except WorkbenchError as error:
-            self.shown = self.now() | {"error": str(error)}
+            self.shown = self.now() | {"error": told_error(error)}
 
 
 class PredictionWidget(PartWidget):

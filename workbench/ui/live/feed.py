@@ -11,11 +11,10 @@ from typing import Any
 from workbench.attached_config import AttachedConfig
 from workbench.errors import EngineError
 from workbench.i18n import marked, speaking, spoken, translate
-from workbench.origin import origin_words
+from workbench.origin import in_pieces, origin_words
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.tail import Place
-from workbench.ui.charts.origin import in_pieces
 from workbench.ui.live.board import Board
 from workbench.ui.live.changes import Changes
 from workbench.ui.live.explain import explain

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from workbench import metrics
 from workbench.config import SLO
-from workbench.i18n import translate
+from workbench.i18n import marked, translate
 from workbench.store.compact import finish
 from workbench.trace import TABLES, Trace, table_of
 
@@ -22,7 +22,7 @@ _OF_REQUESTS = ("requests", "tokens", "batch")
 _BEFORE_S = 60.0  # before a request's first token, for the steps of its prompt: when it was sent is told at its end
 _LAG_S = 5.0  # between the end of a step and the arrival of its tokens, at most
 MOST_TOKENS = 200_000  # arrivals that are looked through once a second; only streams of many minutes bring more
-NONE = "n/a"
+NONE = marked("n/a")
 
 
 class LiveFigures:
@@ -207,14 +207,16 @@ class LiveFigures:
         newest = self._step or self._reading
         use = newest.get("kv_use")
         if use is None:
-            return NONE
-        running, waiting = (NONE if (n := newest.get(name)) is None else n for name in ("running", "waiting"))
+            return translate(NONE)
+        running, waiting = (
+            translate(NONE) if (n := newest.get(name)) is None else n for name in ("running", "waiting")
+        )
         return translate("{use:.0%} · {running} run, {waiting} wait", use=use, running=running, waiting=waiting)
 
 
 def no_kpis(slo: SLO, window_s: float) -> list[Kpi]:
     """The same labels with nothing measured yet."""
-    return [{**kpi, "value": NONE} for kpi in LiveFigures(slo, window_s).kpis(0.0)]
+    return [{**kpi, "value": translate(NONE)} for kpi in LiveFigures(slo, window_s).kpis(0.0)]
 
 
 def _kpi(label: str, value: str, hint: str) -> Kpi:
@@ -223,25 +225,24 @@ def _kpi(label: str, value: str, hint: str) -> Kpi:
 
 def _number(value: float | None, digits: int = 0) -> str:
     if value is None:
-        return NONE
+        return translate(NONE)
     return f"{value:,.{digits if abs(value) < 10 and digits else 0}f}"
 
 
 def _ttft(classes: dict[str, dict[str, Any]]) -> str:
     known = {name: of["ttft_p50_s"] for name, of in classes.items() if of.get("ttft_p50_s") is not None}
-    return (
-        " · ".join(f"{name} {value:,.2f}" if value < 10 else f"{name} {value:,.0f}" for name, value in known.items())
-        or NONE
-    )
+    return " · ".join(
+        f"{name} {value:,.2f}" if value < 10 else f"{name} {value:,.0f}" for name, value in known.items()
+    ) or translate(NONE)
 
 
 def _share(share: float | None) -> str:
-    return NONE if share is None else f"{share:.0%}"
+    return translate(NONE) if share is None else f"{share:.0%}"
 
 
 def _stalls(figures: dict[str, Any]) -> str:
     causes: dict[str, int] = figures["stall_causes"]
     if not figures["stalls"]:
-        return "0" if figures["gap_count"] else NONE
+        return "0" if figures["gap_count"] else translate(NONE)
     most = max(causes, key=lambda cause: causes[cause])
     return f"{figures['stalls']:,} · {translate(most)} ({causes[most]:,})"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from workbench.i18n import translate
 from workbench.ui.charts.data import further
 from workbench.ui.charts.knobs import LABEL_WIDTH, RULES
 from workbench.ui.live.changes import Row
@@ -43,12 +44,12 @@ def _rule(at_s: float, row: Mapping[str, Any]) -> Row:
     chunk, every = row.get("chunk") or 0, row.get("prefill_every") or 0
     return {
         "t": at_s,
-        "label": f"rev {row['revision']}",
+        "label": translate("rev {n}", n=row["revision"]),
         "revision": row["revision"],
         "policy": row.get("policy"),
         "budget": row.get("budget"),
-        "chunk": f"{chunk:,.0f}" if chunk else "off",
+        "chunk": f"{chunk:,.0f}" if chunk else translate("off"),
         "running cap": row.get("max_running"),
-        "prefill every": f"{every:,.0f} steps" if every else "-",
+        "prefill every": translate("{n:,.0f} steps", n=every) if every else "-",
         "also": further(row),
     }

@@ -86,7 +86,7 @@ def suggesting(model: type[BaseModel], name: str, options: Sequence[str]) -> Con
 def label_of(model: type[BaseModel], name: str) -> str:
     """The visible label of a field: its words, and its unit where they do not say it."""
     words, unit = (translate(part) for part in words_of(model, name))
-    return f"{words} ({unit})" if unit else words
+    return translate("{label} ({unit})", label=words, unit=unit) if unit else words
 
 
 def words_of(model: type[BaseModel], name: str) -> tuple[str, str]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.errors import in_words
-from workbench.i18n import speaking
+from workbench.i18n import speaking, told_error
 from workbench.ui.panel.actions import Actions
 from workbench.ui.panel.form import Form
 
@@ -36,7 +35,7 @@ class FormBox(widgets.Box):
         self._what = what
         with speaking(lang):
             self.form = make()
-            self._actions = Actions(lambda error: self.form.tell(in_words(error)), self._fit)
+            self._actions = Actions(lambda error: self.form.tell(told_error(error)), self._fit)
             layout = widgets.Layout()
             self._widget = Form(self.form.parts, layout)
             super().__init__([self._widget], layout=layout)

@@ -7,8 +7,7 @@ import time
 from collections import deque
 from html import escape
 
-from workbench.errors import in_words
-from workbench.i18n import counted, marked, translate
+from workbench.i18n import counted, marked, told_error, translate
 from workbench.ui.panel.parts import Button, Drawer, Pane, Text, row
 
 _ERRORS = 50  # kept
@@ -44,7 +43,7 @@ class LogDrawer:
 
     def tell(self, error: BaseException) -> None:
         """Show an error, from any thread."""
-        words = in_words(error)
+        words = told_error(error)
         with self._lock:
             self._count += 1
             self._errors.append(f"{time.strftime('%H:%M:%S')} {words}")

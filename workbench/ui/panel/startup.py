@@ -11,11 +11,11 @@ from workbench.engine.dtype import fitted
 from workbench.errors import InputError
 from workbench.i18n import marked, translate
 from workbench.models import list_presets
+from workbench.origin import in_pieces
 from workbench.presets import presets
 from workbench.simulate.hardware_setup import set_up
 from workbench.simulated_config import SimulatedConfig, engine_config
 from workbench.startable import hindrance
-from workbench.ui.charts.origin import in_pieces
 from workbench.ui.panel.controls import Control
 from workbench.ui.panel.fields import choice, control, powers_of_two, suggesting
 from workbench.ui.panel.parts import Drawer, Part, Text
@@ -220,7 +220,9 @@ class StartUpForm:
         setup = set_up(config)
         if setup.memory is not None:
             budget = config.max_num_batched_tokens
-            self._memory.text = f"{in_pieces(setup.label)}: {setup.memory.beside(budget, budget, config.max_model_len)}"
+            self._memory.text = (
+                f"{in_pieces(setup.label)}{translate(': ')}{setup.memory.beside(budget, budget, config.max_model_len)}"
+            )
 
 
 def _title(name: str) -> str:

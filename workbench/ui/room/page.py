@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 import ipywidgets as widgets
 
 from workbench.config import Knobs
-from workbench.i18n import marked, translate
+from workbench.i18n import marked, told_error, translate
 from workbench.session import Workbench
 from workbench.store import default_root
 from workbench.ui.live.board import Board
@@ -64,7 +64,7 @@ class Room(widgets.Box):
         return (translate("ended · ") if run.done else "") + knob_words(run.revision)
 
     def _tell(self, error: BaseException) -> None:
-        self._trouble = str(error)
+        self._trouble = told_error(error)
 
     def _leave_if_alone(self) -> None:
         """A page that is gone says nothing; its kernel then falls silent, and the server ends it."""

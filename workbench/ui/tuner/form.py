@@ -188,7 +188,7 @@ class TuneForm:
         stage = count = translate(_STAGES[now.stage])
         if now.most:
             count = translate("{done} of at most {most} {stage}", done=now.done, most=now.most, stage=stage)
-        self._progress.text = f"{gone:,.0f} s: {count}: {translate(now.what)}"
+        self._progress.text = f"{gone:,.0f} s{translate(': ')}{count}{translate(': ')}{translate(now.what)}"
         tune = self.tune
         if tune is not None and now.stage in ("search", "beyond", "confirmation"):
             self._draw(tune)
