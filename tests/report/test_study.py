@@ -36,6 +36,8 @@ def test_it_shows_the_pick_the_runner_up_and_what_a_limit_keeps_out(tmp_path, ma
     path = write_study_report(tmp_path / "study.html", answer, space=SPACE, again="workbench tune --resume night")
     assert verify_report(path) == []
     text = path.read_text()
+    assert '<p class="headline">budget 256: goodput 2 (one play) requests/s [live CPU]</p>' in text
+    assert '<p class="second">not confirmed yet: it rests on 1 play, and budget 64 may be as good. ' in text
     charts = ("study-map", "study-trials", "study-front", "study-matters")
     drawn = [name for name in charts if f'data-chart="{name}"' in text]
     assert drawn == ["study-map", "study-trials", "study-front"], "what matters is told from eight settings on"

@@ -195,6 +195,7 @@ def test_an_allowance_that_is_spent_before_the_first_trial_is_said(run):
         (("tuning", "--limit", "ttft_p99_s.vip=1"), "a class of chat, document"),
         (("tuning", "--limit", "gap_p99_ms=9", "--limit", "gap_p99_ms=8"), "each limit once"),
         (("tuning", "--objective", "speed"), "one of goodput"),
+        (("tuning", "--objective", ""), "objective: got ''"),
         (("tuning", "--objective", "long_ttft"), "a longest prompt of 200"),
         (("tuning", "--sampler", "best"), "one of tpe, gp, random"),
         (("tuning", "--error-rate", "0.7"), "error_rate: got '0.7'"),

@@ -140,7 +140,7 @@ def tune_command(
         question = Question.of(
             scenario,
             start_up=start_up_fields(start_up),
-            objectives=tuple(one.strip() for one in (objective or _OBJECTIVE).split(",")),
+            objectives=tuple(one.strip() for one in (_OBJECTIVE if objective is None else objective).split(",")),
             limits=limits_of(limit),
             knobs=tried,
             restart=restarts_of(restart),

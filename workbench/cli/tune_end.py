@@ -28,11 +28,12 @@ def why_nothing(tune: Tune) -> WorkbenchError | None:
         return None
     if not played.candidates:
         return EngineError(f"study {tune.name}: {played.words}; look at the log of its engine, and resume it")
-    fallen = f"each of the {len(played.fallen)} best of the search broke one"
+    fallen = len(played.fallen)
+    broke = f"each of the {fallen} best of the search broke one" if fallen > 1 else "the best of the search broke one"
     return InputError(
         "limits",
         _limits(tune.question.goal),
-        f"limits that a setting keeps on fresh seeds too: {fallen}",
+        f"limits that a setting keeps on fresh seeds too: {broke}",
         f"allow more, or search on with --resume {shlex.quote(tune.name)} --trials N",
     )
 

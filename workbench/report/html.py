@@ -47,6 +47,7 @@ def write_report(
     environment: Mapping[str, Any] | None = None,
     reproduce: str = "",
     compared: Compared | None = None,
+    answer: Sequence[str] = (),
     before: Sequence[Planned] = (),
     lang: str | None = None,
     on_progress: Callable[[int, int, str], None] | None = None,
@@ -64,6 +65,7 @@ def write_report(
             Secrets in it are hidden.
         reproduce: shell command that makes the report again; empty takes the commands that play the runs again.
         compared: two runs with the intervals of their ratios, see :mod:`workbench.tune.compare`.
+        answer: sentences in place of the finding, the first as its headline; none finds what the runs say.
         before: sections of charts that stand before those of the runs.
         lang: language of the page, see :mod:`workbench.i18n`; none takes the one that is spoken.
         on_progress: called with (done, total, what) while charts are drawn, which takes some seconds.
@@ -76,7 +78,7 @@ def write_report(
     path = Path(path)
     _check(runs, rows)
     with speaking(lang):
-        return _write(path, runs, title, question, rows, environment, reproduce, compared, before, on_progress)
+        return _write(path, runs, title, question, rows, environment, reproduce, compared, answer, before, on_progress)
 
 
 def _write(
@@ -88,6 +90,7 @@ def _write(
     environment: Mapping[str, Any] | None,
     reproduce: str,
     compared: Compared | None,
+    answer: Sequence[str],
     before: Sequence[Planned],
     on_progress: Callable[[int, int, str], None] | None,
 ) -> Path:
@@ -103,6 +106,8 @@ def _write(
 
     charts = [part.draw(tick) for part in planned]
     headline, second, tiles = finding([run.label for run in runs], table, runs[0].slo)
+    if answer:
+        headline, second = answer[0], translate(". ").join(answer[1:])
     figures = [figure for section in charts for figure in section.figures]
     script, specs = script_of_page(), pack({figure.id: figure.spec for figure in figures})
     data = pack_runs(runs, _room(script, specs, charts))

@@ -17,6 +17,7 @@ from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.candidates import Candidate
 from workbench.tune.space import Space
 from workbench.ui.charts import Look, front_chart, importance_chart, slo_chart, study_chart
+from workbench.ui.charts.origin import in_pieces
 
 _ROW_PX, _FLAT_PX, _FRONT_PX, _BAR_PX = 52, 170, 260, 30  # heights: of a row of the first chart, of the others
 _AXIS_PX = 60  # for long labels
@@ -32,8 +33,8 @@ def write_study_report(
 ) -> Path:
     """Write one self-contained HTML report of what a study has found, and return its path.
 
-    First come the charts of the study: what each budget and chunk cap reached with the feasible edge, trial by trial,
-    the front, and what matters.
+    The answer is its headline. First come the charts of the study: what each budget and chunk cap reached with the
+    feasible edge, trial by trial, the front, and what matters.
 
     Args:
         path: of the file.
@@ -59,8 +60,14 @@ def write_study_report(
         path,
         runs,
         title=translate("Tuning: {goal}", goal=answer.goal.words),
-        question=translate(". ").join(map(translate, answer.words)),
+        question=translate(
+            "{label} · {goal} · {seconds:,.0f} engine-seconds",
+            label=in_pieces(answer.label),
+            goal=answer.goal.words,
+            seconds=answer.engine_s,
+        ),
         reproduce=again,
+        answer=[translate(one) for one in answer.words],
         before=[_charts(answer, space)],
         on_progress=on_progress,
     )

@@ -1,13 +1,15 @@
 """``workbench compare`` on the simulated engine and on folders: what is printed, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from workbench.cli import app, main
+from workbench.cli.compare import show
 from workbench.errors import InputError
-from workbench.tune.compare import Comparing
+from workbench.tune.compare import Comparing, Comparison, Round, setting_of
 
 FIELDS = ("engine=simulated", "model=qwen2.5-7b", "gpu=H100", "step_time=roofline")
 SIMULATED = [word for field in FIELDS for word in ("--set", field)]
@@ -78,6 +80,19 @@ def test_an_interruption_shows_what_there_is(tmp_path, monkeypatch, shared_simul
     assert "stopped: this is what the rounds until then say" in result.stdout
     assert "A and B are the same setting" in result.stdout
     assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_one_round_says_how_many_more_are_needed_and_has_no_table(capsys):
+    sides = (setting_of("A", "budget=64"), setting_of("B", "budget=128"))
+    one = Round(0, 1, "AB", {"gap_p99": 1.0}, {"gap_p99": 2.0})
+    found = Comparison(*sides, "tuning", 4, origin="live CPU", rounds=[one])
+    show(found, as_json=False)
+    said = capsys.readouterr().out
+    assert "needs 3 more rounds before anything can be said" in said
+    assert "A / B" not in said
+    found.rounds.append(replace(one, number=1))
+    show(found, as_json=False)
+    assert "A / B" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
