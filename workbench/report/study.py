@@ -8,6 +8,7 @@ from pathlib import Path
 
 from workbench.errors import InputError
 from workbench.i18n import translate
+from workbench.origin import in_pieces
 from workbench.report.figure import Chart
 from workbench.report.html import write_report
 from workbench.report.page import WIDE, Planned, Section
@@ -17,7 +18,6 @@ from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.candidates import Candidate
 from workbench.tune.space import Space
 from workbench.ui.charts import Look, front_chart, importance_chart, slo_chart, study_chart
-from workbench.ui.charts.origin import in_pieces
 
 _ROW_PX, _FLAT_PX, _FRONT_PX, _BAR_PX = 52, 170, 260, 30  # heights: of a row of the first chart, of the others
 _AXIS_PX = 60  # for long labels
