@@ -390,3 +390,25 @@ def test_an_unforeseen_error_is_one_line_too(workbench, monkeypatch):
     assert code == 1
     assert len(err) == 1
     assert "KeyError" in err[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "listed"),
+    [
+        (["run", "chat_and_long"], "workbench runs list"),
+        (["run", "chat_and_long", "--runs", "other runs"], "workbench runs list --runs 'other runs'"),
+        (["sweep", "thrash", "--runs=there"], "workbench runs list --runs there"),
+        (["demo"], "workbench runs list --runs runs/demo/runs"),
+        (["demo", "--out", "shown"], "workbench runs list --runs shown/runs"),
+    ],
+)
+def test_an_interruption_says_where_the_runs_are(monkeypatch, capsys, argv, listed):
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    monkeypatch.setattr("sys.argv", ["workbench", *argv])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 1
+    assert capsys.readouterr().err.rstrip().endswith(f"are kept ({listed})")

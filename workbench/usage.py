@@ -61,7 +61,7 @@ def explain(error: Exception, argv: Sequence[str]) -> InputError | None:
         )
     if option is not None:
         expected = phrase("no value") if "does not take a value" in said else phrase("a value")
-        return InputError(option, _given(option, argv), expected, see)
+        return InputError(option, given(option, argv), expected, see)
     if (found := _NO_COMMAND.match(said)) is not None:
         known = list(getattr(getattr(context, "command", None), "commands", {}))
         expected = phrase("one of {names}", names=", ".join(known))
@@ -75,7 +75,7 @@ def explain(error: Exception, argv: Sequence[str]) -> InputError | None:
     what = names[0] if names else str(parameter.metavar or parameter.name).upper()
     if hasattr(error, "param_type"):  # it is missing
         return InputError(what, phrase("nothing"), phrase("a value"), see)
-    return InputError(what, _given(what, argv), _plain(str(getattr(error, "message", said))), see)
+    return InputError(what, given(what, argv), _plain(str(getattr(error, "message", said))), see)
 
 
 def as_typed(error: InputError, argv: Sequence[str]) -> InputError:
@@ -96,7 +96,7 @@ def as_typed(error: InputError, argv: Sequence[str]) -> InputError:
         option, pairs = f"--{name.replace('_', '-')}", _pairs(argv)
         if ("--set", name) in pairs:
             what, value = "--set", f"{name}={pairs['--set', name]}"
-        elif _given(option, argv, "") or option in argv:
+        elif given(option, argv, "") or option in argv:
             what = option
         elif ("--knob", name) in pairs:
             what = f"--knob {name}"
@@ -122,7 +122,7 @@ def _near(name: str, known: Sequence[str]) -> str:
     return phrase("did you mean {name}?", name=near[0]) if near else ""
 
 
-def _given(option: str, argv: Sequence[str], nothing: str = "nothing") -> str:
+def given(option: str, argv: Sequence[str], nothing: str = "nothing") -> str:
     """The value that an option was given, as it stands on the command line."""
     for place, word in enumerate(argv):
         if word.startswith(f"{option}="):

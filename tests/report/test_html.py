@@ -10,7 +10,7 @@ from workbench.config import SLO, Knobs
 from workbench.errors import ConfigError, StoreError
 from workbench.report.environment import sections
 from workbench.report.finding import finding
-from workbench.report.html import write_report
+from workbench.report.html import _ended, write_report
 from workbench.report.packed import unpack_table
 from workbench.report.page import plan
 from workbench.report.run import ReportRun
@@ -94,6 +94,15 @@ def test_an_attached_servers_own_figures_are_a_section_where_they_were_read(make
     assert "The server’s own figures" in text
     assert "TTFT P99" in text
     assert "No step records in this trace" in text
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted", "cancelled", "complete"])
+def test_the_headline_compares_what_came_to_its_end(make_trace, status):
+    trace = make_trace(output=5)
+    short = ReportRun("b", Trace(trace.tables, {**trace.meta, "status": status}), {}, SLO())
+    whole = ReportRun("a", Trace(trace.tables, {**trace.meta, "status": "complete"}), {}, SLO())
+    assert _ended([whole, short]) == ([0, 1] if status == "complete" else [0])
+    assert _ended([short]) == [0], "where none came to its end, what there is"
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted", "complete"])

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import signal
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -161,7 +164,15 @@ def workbench(
 
 
 _INTERRUPTED = 130  # what the command-line library turns Ctrl-C into
-_KEPT = "interrupted; nothing was left running, and runs that had begun are kept (workbench runs list)"
+
+
+def _kept(argv: Sequence[str]) -> str:
+    """What is said of an interrupted command: where its runs are, if not where `workbench runs list` looks."""
+    root = usage.given("--runs", argv, "")
+    if argv[:1] == ["demo"]:
+        root = str(Path(usage.given("--out", argv, "runs/demo")) / "runs")
+    there = f" --runs {shlex.quote(root)}" if root else ""
+    return f"interrupted; nothing was left running, and runs that had begun are kept (workbench runs list{there})"
 
 
 def _terminate(signum: int, _frame: FrameType | None) -> NoReturn:
@@ -186,7 +197,7 @@ def main() -> None:
     try:
         code = app(prog_name="workbench", standalone_mode=False)
         if code == _INTERRUPTED:
-            _fail(_KEPT, 1)
+            _fail(_kept(sys.argv[1:]), 1)
         sys.exit(code if isinstance(code, int) else 0)
     except InputError as error:
         _fail(told_error(usage.as_typed(error, sys.argv[1:])), error.exit_code)
@@ -195,7 +206,7 @@ def main() -> None:
             typer.echo("\n".join(f"  | {line}" for line in error.log_tail), err=True)
         _fail(told_error(error), error.exit_code)
     except KeyboardInterrupt:
-        _fail(_KEPT, 1)
+        _fail(_kept(sys.argv[1:]), 1)
     except typer.Exit as leave:
         sys.exit(leave.exit_code)
     except Exception as error:

@@ -105,7 +105,8 @@ def _write(
         done += 1
 
     charts = [part.draw(tick) for part in planned]
-    headline, second, tiles = finding([run.label for run in runs], table, runs[0].slo)
+    ended = _ended(runs)
+    headline, second, tiles = finding([runs[one].label for one in ended], [table[one] for one in ended], runs[0].slo)
     if answer:
         headline, second = answer[0], translate(". ").join(answer[1:])
     figures = [figure for section in charts for figure in section.figures]
@@ -193,6 +194,15 @@ def _one_engine(table: Sequence[Mapping[str, Any]]) -> int | None:
     """The engine's pid when all rows of several came from one engine."""
     pids = {row.get("engine_pid") for row in table}
     return next(iter(pids)) if len(pids) == 1 and len(table) > 1 else None
+
+
+def _ended(runs: Sequence[ReportRun]) -> list[int]:
+    """Places of the runs that the headline may compare: those that came to their end; all where none did.
+
+    The longest gap of a run that was cut off is that of what was played, not of the setting.
+    """
+    ended = [place for place, run in enumerate(runs) if run.trace.meta.get("status") not in (*_CUT, "cancelled")]
+    return ended or list(range(len(runs)))
 
 
 def _cut(runs: Sequence[ReportRun]) -> list[str]:
