@@ -135,6 +135,8 @@ BROKEN = {
     "cards without names": (says(answer('{"data": [{"id": 3}]}')), "expected a list of models; this is no OpenAI"),
     "a refused key": (says(answer('{"error": {"message": "bad key"}}', "401 Unauthorized")),
                       "it refused the key (status 401); name its key with --api-key-env NAME"),
+    "a chunk of less than nothing": (says(f"{OK}Transfer-Encoding: chunked\r\n\r\n-5\r\n{{}}\r\n0\r\n\r\n".encode()),
+                                     "what answers there does not speak HTTP (HTTPException); check the address"),
     "another protocol": (says(b"SSH-2.0-OpenSSH_9.6\r\n"), "does not speak plain HTTP"),
 }  # fmt: skip
 

@@ -113,11 +113,13 @@ class Caller:
             if late.fired:
                 raise TimeoutError
             return Answer(answer.status, body_bytes, answer.getheader("Location") or "")
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:  # the latter of a chunk of -5 bytes
             if self._over.is_set():
                 raise EngineStartError(STOPPED) from None
             if late.fired or isinstance(error, TimeoutError):
                 raise TimeoutError(f"{timeout:g} s") from None
+            if not isinstance(error, OSError | http.client.HTTPException):
+                raise http.client.HTTPException(str(error)) from None
             raise
         finally:
             late.cancel()
