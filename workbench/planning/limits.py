@@ -33,7 +33,11 @@ def _part(over: Verdict) -> str:
     most = max(shares.values())
     if most < _RARE and over.growth > 0:
         return phrase("throughput")
-    missed = [phrase(name) for name, share in shares.items() if most > 0 and share >= _ALIKE * most]
+    missed = [
+        name if name == "TTFT" else phrase(name)
+        for name, share in shares.items()
+        if most > 0 and share >= _ALIKE * most
+    ]
     return phrases(" and ", missed) if missed else "SLO"
 
 

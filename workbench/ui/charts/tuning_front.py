@@ -174,7 +174,7 @@ def _names(frame: pd.DataFrame, x: alt.X, y: alt.Y, colour: str) -> list[alt.Cha
         .mark_text(color=colour, dy=dy, fontSize=11, fontWeight=600, aria=False)
         .encode(x=x, y=y, text="name:N")
         for name, dy in ((PICK, -18), (SECOND, 20))
-        if len(some := frame[frame["name"] == name])
+        if len(some := frame[frame["name"] == name].assign(name=translate(name)))
     ]
 
 
