@@ -7,9 +7,10 @@ from collections.abc import Callable
 from rich.progress import Progress as Bars
 from rich.progress import TaskID
 
+from workbench.i18n import marked, translate
 from workbench.tune.tune import Now
 
-_NAMES = {"beyond": "beyond a limit"}  # where the name of a stage says too little by itself
+_NAMES = {"beyond": marked("beyond a limit")}  # where the name of a stage says too little by itself
 
 
 def teller(progress: Bars) -> Callable[[Now], None]:
@@ -19,7 +20,7 @@ def teller(progress: Bars) -> Callable[[Now], None]:
     def end(stage: str) -> None:
         task, now = open_.pop(stage)
         count = now.most if stage == "simulation" else now.done  # a simulation tells of a play before that begins
-        progress.update(task, total=count, completed=count, note="" if now.most else now.what)
+        progress.update(task, total=count, completed=count, note="" if now.most else translate(now.what))
 
     def tell(now: Now) -> None:
         if now.stage == "over":
@@ -29,9 +30,9 @@ def teller(progress: Bars) -> Callable[[Now], None]:
         if now.stage in open_:
             task = open_[now.stage][0]
         else:
-            task = progress.add_task(_NAMES.get(now.stage, now.stage), total=now.most or None, note="")
+            task = progress.add_task(translate(_NAMES.get(now.stage, now.stage)), total=now.most or None, note="")
         open_[now.stage] = task, now
-        progress.update(task, completed=now.done, note=now.what)
+        progress.update(task, completed=now.done, note=translate(now.what))
         if now.stage == "engine" and now.what == "ready":
             end("engine")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.i18n import phrase
+from workbench.i18n import marked, phrase, phrases
 from workbench.planning.capacity import Capacity
 from workbench.planning.rule import Verdict
 from workbench.planning.step_facts import used_up
@@ -29,11 +29,16 @@ def limiting(capacity: Capacity, max_running: int) -> str:
 
 def _part(over: Verdict) -> str:
     """The parts of the SLO that are missed most; "throughput" where more comes than is served, and little is missed."""
-    shares = {"errors": over.failed, "TTFT": over.late - over.failed, "gap": over.stalled}
+    shares = {marked("errors"): over.failed, "TTFT": over.late - over.failed, "gap": over.stalled}
     most = max(shares.values())
     if most < _RARE and over.growth > 0:
-        return "throughput"
-    return " and ".join(name for name, share in shares.items() if most > 0 and share >= _ALIKE * most) or "SLO"
+        return phrase("throughput")
+    missed = [
+        name if name == "TTFT" else phrase(name)
+        for name, share in shares.items()
+        if most > 0 and share >= _ALIKE * most
+    ]
+    return phrases(" and ", missed) if missed else "SLO"
 
 
 def _resource(over: Verdict, max_running: int) -> str:

@@ -150,7 +150,7 @@ def _cell(one: Candidate, answer: Answer, x: int, y: int) -> dict[str, Any]:
         "setting": one.name,
         "figure": figure,
         "nearest": near_words(*worst) if worst is not None else "",
-        "reached": f"{translate(aim.words)} {figure} {aim.unit}"
+        "reached": f"{translate(aim.words)} {figure} {translate(aim.unit)}"
         if reached is not None
         else translate("stopped before its end"),
         "limits": "; ".join(f"{name} {over:+.0%}" for name, over in one.excess.items() if name != FAILED or over > 0)
@@ -229,7 +229,7 @@ def _subtitle(answer: Answer, elsewhere: int) -> list[str]:
             "{label} · {what}, {unit} · {trials} trials",
             label=in_pieces(answer.label or "not played"),
             what=translate(aim.words),
-            unit=aim.unit,
+            unit=translate(aim.unit),
             trials=len(answer.results),
         ),
         translate(answer.goal.words),

@@ -59,7 +59,7 @@ def front_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
     y = alt.Y(
         "ttft:Q",
         scale=alt.Scale(domain=[0, 1.15 * float(frame["ttft"].max()) or 1.0], nice=False),
-        axis=y_axis(f"{_title(ttft)}, s", tickCount=5),
+        axis=y_axis(translate("{one}, {other}", one=_title(ttft), other="s"), tickCount=5),
     )
     kinds = [WITHIN, OUTSIDE]
     colour = alt.Color(
@@ -174,7 +174,7 @@ def _names(frame: pd.DataFrame, x: alt.X, y: alt.Y, colour: str) -> list[alt.Cha
         .mark_text(color=colour, dy=dy, fontSize=11, fontWeight=600, aria=False)
         .encode(x=x, y=y, text="name:N")
         for name, dy in ((PICK, -18), (SECOND, 20))
-        if len(some := frame[frame["name"] == name])
+        if len(some := frame[frame["name"] == name].assign(name=translate(name)))
     ]
 
 

@@ -47,7 +47,7 @@ def study_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
     y = alt.Y(
         "reached:Q",
         scale=alt.Scale(domain=[0, top], nice=False),
-        axis=y_axis(f"{translate(aim.words)}, {aim.unit}", tickCount=4),
+        axis=y_axis(translate("{one}, {other}", one=translate(aim.words), other=translate(aim.unit)), tickCount=4),
     )
     colour = kind_colour(look, colours.decode, colours.alert, colours.muted)
     layers: list[alt.Chart] = []
