@@ -75,7 +75,7 @@ def test_a_guess_is_drawn_and_revealed(notebook, screenshot):
     page.locator(".wb-learn-measured").first.wait_for(state="attached", timeout=60_000)
     page.locator(".wb-static svg").wait_for(timeout=60_000)
     said = page.locator(".wb-learn li").all_inner_texts()
-    assert said[1] == "longest gap: you expected 1,000 ms; it was 2,245 ms: 2.2 times more."
+    assert said[1] == "longest gap: you expected 1,000 ms; it was 3,044 ms: 3 times more."
     assert "recorded, live CPU" in page.locator(".wb-learn").inner_text()
     assert plot.get_attribute("aria-readonly") == "true"
     screenshot(page, "revealed")
