@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 # What pinned packages ask for and must not be there (the head of requirements/cpu.txt says why).
-LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "triton", "llm", "llama-cpp-python"}
+LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "triton", "llm", "llama-cpp-python", "rfc3987-syntax"}
 
 
 @pytest.fixture

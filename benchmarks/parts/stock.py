@@ -54,6 +54,7 @@ class StockEngine:
         argv = command.server_argv(self.config, model, "cpu", self.port)
         if self._steps:
             self._collector = Collector(folder)
+        argv[argv.index("-m") + 1] = command.STOCK_SERVER
         for flag in () if self._steps else _OURS:
             at = argv.index(flag)
             del argv[at : at + 2]

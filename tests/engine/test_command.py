@@ -107,7 +107,7 @@ def vllm():
 
 def test_the_default_command_word_for_word():
     assert argv_of(EngineConfig()) == [
-        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
+        *(sys.executable, "-m", "workbench.engine.probe.serve"),
         *("--model", "/models/smollm2", "--served-model-name", "smollm2"),
         *("--host", "127.0.0.1", "--port", "8123"),
         "--no-async-scheduling",

@@ -15,7 +15,7 @@ import msgspec
 from workbench.config import Envelope, Knobs, parse
 from workbench.engine import prefix_cache
 from workbench.engine.collector import Collector
-from workbench.engine.command import Device, allocator, installed_device, probe_flags
+from workbench.engine.command import STOCK_SERVER, Device, allocator, installed_device, probe_flags
 from workbench.engine.probe import wire
 from workbench.engine.probe.compat import check_version, installed_vllm
 from workbench.engine.probe.knob_page import KnobPage
@@ -141,7 +141,7 @@ def probe_command(folder: str | None = None, device: Device | None = None) -> st
     # Two steps at once is vLLM's default on CUDA; the scheduler class must be of the same kind.
     kind = "--async-scheduling" if device == "cuda" else "--no-async-scheduling"
     flags = ["--enable-prompt-tokens-details", kind, *probe_flags(device, asynchronous=device == "cuda")]
-    serve = "python -m vllm.entrypoints.openai.api_server --model MODEL"
+    serve = f"python -m {STOCK_SERVER} --model MODEL"
     return f"mkdir -m 700 -p {shown} && {' '.join(env)} {serve} {shlex.join(flags)}"
 
 
