@@ -25,7 +25,7 @@ PLAYED = {
     "chat_and_long": ["budget 256"],
     "policies": ["chunked", "qos"],
     "thrash": ["chunked"],
-    "one_long_prompt": ["one step", "chunk 512"],
+    "one_long_prompt": ["one step", "chunk 512", "budget 256"],
     "articles_c14": ["monolithic", "chunked with classes"],
 }
 # Scenario: name, knobs at first, seconds from the run's begin to the others, those.

@@ -6,6 +6,8 @@ import json
 import shlex
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -339,6 +341,9 @@ def test_the_key_travels_in_the_environment_only():
     assert env["PATH"] == "/bin"
     assert env["WORKBENCH_ENGINE"] == "label"
     assert env["WORKBENCH_PROBE_FOLDER"] == env["VLLM_RPC_BASE_PATH"] == "/tmp/wb-x"
+    assert env["TMPDIR"] == "/tmp/wb-x"
+    assert env["RAY_TMPDIR"] == tempfile.gettempdir()
+    assert Path(env["TORCHINDUCTOR_CACHE_DIR"]).parent == Path(tempfile.gettempdir())
     assert env["MALLOC_MMAP_THRESHOLD_"] == "262144"
     assert not any("key" in word.lower() for word in argv_of(EngineConfig()))
     assert "MALLOC_MMAP_THRESHOLD_" not in server_environment("/tmp/wb-x", "label", "k", "cuda", {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import tempfile
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -131,7 +132,11 @@ def server_environment(
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
         "SPT_NOENV": "1",  # setproctitle, which vLLM calls, would write the process's name over ENV_LABEL
+        "TMPDIR": folder,  # torch.distributed leaves a file for each start, which goes with the folder
     }
+    # What a later start, or another program, must find again stays where it would have been.
+    env.setdefault("RAY_TMPDIR", tempfile.gettempdir())
+    env.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/torchinductor_{os.getuid()}")
     return env | allocator(device)
 
 
