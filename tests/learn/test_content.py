@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from workbench import Workbench
 from workbench.errors import ScenarioError
 from workbench.learn import Lesson
 from workbench.learn.content import content, folder
@@ -86,6 +87,31 @@ def test_the_agendas_add_up():
     rows = [line.split("|")[1:-1] for line in agenda.splitlines() if re.match(r"\| (`\d\d_|closing)", line)]
     minutes = [[int((re.match(r" (\d+)", cell) or [0, 0])[1]) for cell in row[3:]] for row in rows]
     assert [sum(column) for column in zip(*minutes, strict=True)] == [60, 120]
+
+
+def recorded():
+    """The workshop's table of recorded runs: for each lesson their names, and the words that hand them over."""
+    text = (ROOT / "notebooks" / "workshop.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| `(\d\d)` \| (`.+?) \| .*?`(.+?)`.* \|$", text, re.MULTILINE)
+
+
+def handed_over(runs, words):
+    opened = [Workbench.open(ROOT / "data" / "runs" / name) for name in re.findall(r"`([^`]+)`", runs)]
+    names = {"run": opened[0], **dict(zip(("one", "other", "third"), opened, strict=False))}
+    return eval(f"dict({words})", {}, names)
+
+
+@pytest.mark.parametrize(("name", "runs", "words"), recorded())
+def test_recorded_runs_do_for_what_the_workshop_says(name, runs, words):
+    lesson, given = Lesson.of(name), handed_over(runs, words)
+    assert lesson.predict().reveal(**given).origin.startswith(("recorded, live CPU", "recorded, simulated"))
+    asked = [one for one in enumerate(lesson.asked.exercises, 1) if one[1].kind in ("number", "limit")]
+    answered = [place for place, one in asked if set(one.of) <= given.keys()]
+    assert answered or name in ("04", "05", "07")
+    for place in answered:
+        assert "lesson: got" not in lesson.exercise(place, **given).check(1).said
+    if name == "01":
+        assert lesson.exercise(1, **given).check(80).state == "right"
 
 
 def test_a_class_without_vllm_can_reveal_and_answer():

@@ -35,7 +35,7 @@ def test_a_placeholder_is_not_answered(steps, answer):
 def test_an_answer_is_checked_against_the_run(steps):
     assert str(steps.check(3)).startswith("✔ 3 steps. 1,200 prompt tokens")
     assert str(steps.check("30")) == "✘ 30 steps is too much by 27 steps: the run has 10 times less"
-    assert str(steps.check(2)) == "✘ 2 steps is too little by 1 steps: the run has 50 % more"
+    assert str(steps.check(2)) == "✘ 2 steps is too little by 1 step: the run has 50 % more"
 
 
 @pytest.mark.parametrize("answer", ["many", [3], True, float("nan")])

@@ -76,7 +76,7 @@ def test_where_no_setting_is_within_the_limits_the_answer_is_why():
     answer = Answer.of(SEARCH[3:], GOAL)
     assert answer.best is None
     assert answer.words == [
-        "none of 1 settings is within the limits: gap_p99_ms binds, with 400 where 200 is allowed (100% above), "
+        "the only setting is not within the limits: gap_p99_ms binds, with 400 where 200 is allowed (100% above), "
         "at the nearest, budget 512"
     ]
     assert Answer.of([], GOAL).words == ["nothing was played yet"]

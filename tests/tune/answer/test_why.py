@@ -66,11 +66,11 @@ def test_a_play_that_was_stopped_has_not_come_to_its_worst():
 
 def test_where_all_failed_the_first_error_is_passed_on():
     results = [result(0, {"budget": 64}, state="failed", objectives=(), error="engine: it died")]
-    assert nothing_fits([], results, GOAL).words == "none of 1 trials was measured; the first said: engine: it died"
+    assert nothing_fits([], results, GOAL).words == "the only trial was not measured; the first said: engine: it died"
     assert nothing_fits([], [], GOAL) is None
     cut = [result(0, {"budget": 64}, state="interrupted", objectives=(), error="the study was stopped")]
     assert nothing_fits([], cut, GOAL) is None, "nothing is known of it"
-    assert nothing_fits([], [*cut, *results], GOAL).words.startswith("none of 1 trials was measured")
+    assert nothing_fits([], [*cut, *results], GOAL).words.startswith("the only trial was not measured")
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_space_keeps_the_places_that_were_not_sampled(answer, rows, subtitle):
     space = Space({"budget": (128, 256, 512, 1024, 2048), "chunk": (64, 128, 0)}, EngineConfig())
     chart = slo_chart(answer, space)
     assert (2, 2) in cells(rows, chart), "512 is the third budget now"
-    assert "1 settings of policies without budget and chunk cap are not in the grid" in subtitle(chart)
+    assert "1 setting of a policy without budget and chunk cap is not in the grid" in subtitle(chart)
 
 
 def test_several_settings_of_a_cell_show_the_best_within_the_limits(rows):
@@ -110,7 +110,7 @@ def test_a_confirmation_stands_behind_the_search(rows, subtitle):
     chart = study_chart(confirmed)
     assert [row["at"] for row in rows(chart) if "seed" in row] == [1, 2, 3, 4, 5, 6, 8, 9]
     assert "the confirmation, on fresh seeds" in subtitle(chart)
-    assert "1 trials failed or were interrupted" in subtitle(chart)
+    assert "1 trial failed or was interrupted and is not drawn" in subtitle(chart)
 
 
 def test_the_front_is_marked_and_the_pick_and_the_runner_up_are_named(rows):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from workbench.errors import StoreError, WorkbenchError
-from workbench.i18n import phrase, phrases
+from workbench.i18n import phrase, phrase_counted, phrases
 from workbench.planning.step_facts import step_facts, used_up
 from workbench.store import open_run
 from workbench.tune.answer.candidates import Candidate, gain, measured
@@ -122,13 +122,15 @@ def nothing_fits(candidates: Sequence[Candidate], results: Sequence[Result], goa
         return None
     if not candidates:
         errors = [one.error for one in results if one.error]
-        said = phrase("none of {trials} trials was measured", trials=len(results))
+        said = phrase_counted("the only trial was not measured", "none of {n} trials was measured", len(results))
         if errors:
             said += phrase("; the first said: {error}", error=errors[0])
         return Nothing("", 0.0, "", said)
     least = _least(candidates)
     binding = {name: one for name, one in least.items() if one[1] > 0}
-    many = phrase("none of {all} settings is within the limits", all=len(candidates))
+    many = phrase_counted(
+        "the only setting is not within the limits", "none of {n} settings is within the limits", len(candidates)
+    )
     if binding:
         name, (nearest, over) = max(binding.items(), key=lambda item: item[1][1])
         others = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.errors import InputError
-from workbench.i18n import marked, phrase
+from workbench.i18n import marked, phrase, phrase_counted
 from workbench.tune.goal import Goal
 from workbench.tune.search.best import at_the_top, is_progress
 from workbench.tune.search.prior import Prior
@@ -194,13 +194,7 @@ class Tuning:
         self, fields: Mapping[str, Any], upto: int, suggestions: list[Point], idle: int
     ) -> tuple[Asked | None, bool, str]:
         """The next trial, whether it was suggested by something else than the sampler, and why there is none."""
-        why = (
-            "stopped"
-            if self.stopping
-            else phrase("{n} trials were played", n=upto)
-            if self._done >= upto
-            else self._spent()
-        )
+        why = "stopped" if self.stopping else _played(upto) if self._done >= upto else self._spent()
         why = why or (at_the_top(self.study.best, self.goal) if self.open_loop else "")
         if why:
             return None, False, why
@@ -232,7 +226,7 @@ class Tuning:
         """What of the allowance is spent, in words; empty where there is some left."""
         allowed = self.allowance
         if self._done >= allowed.trials:
-            return phrase("{n} trials were played", n=self._done)
+            return _played(self._done)
         if allowed.engine_s is not None:
             complete = sorted(one.engine_s for one in self.study.results if one.state == "complete")
             usual = complete[len(complete) // 2] if complete else 0.0
@@ -251,3 +245,7 @@ class Tuning:
     def _progress(self, what: str, asked: Asked | None, result: Result | None, why: str = "") -> Progress:
         study = self.study
         return Progress(what, asked, result, self._done, self.allowance.trials, study.engine_s, study.best, why)
+
+
+def _played(trials: int) -> str:
+    return phrase_counted("{n} trial was played", "{n} trials were played", trials)

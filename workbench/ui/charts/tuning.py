@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.origin import in_pieces
 from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.candidates import Candidate
@@ -225,12 +225,13 @@ def kind_colour(look: Look, *colours: str) -> alt.Color:
 def _subtitle(answer: Answer, elsewhere: int) -> list[str]:
     aim = answer.goal.aims[0]
     lines = [
-        translate(
-            "{label} · {what}, {unit} · {trials} trials",
+        counted(
+            "{label} · {what}, {unit} · {n} trial",
+            "{label} · {what}, {unit} · {n} trials",
+            len(answer.results),
             label=in_pieces(answer.label or "not played"),
             what=translate(aim.words),
             unit=translate(aim.unit),
-            trials=len(answer.results),
         ),
         translate(answer.goal.words),
         translate(
@@ -239,6 +240,10 @@ def _subtitle(answer: Answer, elsewhere: int) -> list[str]:
     ]
     if elsewhere:
         lines.append(
-            translate("{count} settings of policies without budget and chunk cap are not in the grid", count=elsewhere)
+            counted(
+                "{n} setting of a policy without budget and chunk cap is not in the grid",
+                "{n} settings of policies without budget and chunk cap are not in the grid",
+                elsewhere,
+            )
         )
     return lines

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.origin import in_pieces
 from workbench.tune.answer.answer import Answer
 from workbench.tune.answer.candidates import front_figures
@@ -36,10 +36,11 @@ def front_chart(answer: Answer, look: Look | None = None) -> alt.Chart | alt.Lay
     rows = _rows(answer, (ttft, gap, rate))
     front = len(answer.front)
     subtitle = [
-        translate(
-            "{label} · {settings} settings, {front} of them on the front",
+        counted(
+            "{label} · {n} setting, {front} of them on the front",
+            "{label} · {n} settings, {front} of them on the front",
+            len(rows),
             label=in_pieces(answer.label or "not played"),
-            settings=len(rows),
             front=front,
         ),
         translate("filled: on the front · size: prompt and output tokens/s · hover for names"),
@@ -108,10 +109,11 @@ def importance_chart(answer: Answer, look: Look | None = None) -> alt.Chart | al
     """
     shares = answer.importance
     look = look or Look(height=_BAR_PX * max(len(shares), 2))
-    subtitle = translate(
-        "{label} · PED-ANOVA over {settings} settings",
+    subtitle = counted(
+        "{label} · PED-ANOVA over {n} setting",
+        "{label} · PED-ANOVA over {n} settings",
+        len(answer.candidates),
         label=in_pieces(answer.label or "not played"),
-        settings=len(answer.candidates),
     )
     if not shares:
         few = translate("Too few settings were measured to tell, or nothing was varied.")

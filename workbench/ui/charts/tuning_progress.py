@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.origin import in_pieces
 from workbench.tune.answer.answer import Answer
 from workbench.tune.trial import Result
@@ -134,5 +134,11 @@ def _subtitle(answer: Answer, shown: int) -> list[str]:
     if answer.confirmation is not None:
         lines[-1] += translate(" · behind the dotted rule: the confirmation, on fresh seeds")
     if hidden:
-        lines.append(translate("{count} trials failed or were interrupted and are not drawn", count=hidden))
+        lines.append(
+            counted(
+                "{n} trial failed or was interrupted and is not drawn",
+                "{n} trials failed or were interrupted and are not drawn",
+                hidden,
+            )
+        )
     return lines
