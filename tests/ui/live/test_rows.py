@@ -8,6 +8,8 @@ import pytest
 from workbench.config import SLO
 from workbench.trace import Trace, table_of
 from workbench.ui.charts import Look, gap_chart, memory_chart, queue_chart, run_span, step_chart
+from workbench.ui.live.chart_rows import Window
+from workbench.ui.live.gap_rows import GapRows
 from workbench.ui.live.rows import LiveRows
 
 MIB, GIB = 2**20, 2**30
@@ -178,6 +180,18 @@ def test_what_left_the_window_is_dropped(trace, played):
     assert empty.changes(9.0).add == {}
     board = played(trace, live(trace, window_s=2.0), run_span(trace)[1] + 30)
     assert {name: len(rows) for name, rows in board.rows["gaps"].items() if rows} == {"rules": 1, "rule_labels": 1}
+
+
+def test_names_of_prompts_do_not_lie_on_each_other_in_a_narrow_panel():
+    """At 480 px the first name ends at 26 s, at 720 px at 18."""
+    rows = GapRows(SLO(), {"long-0": "long", "long-1": "long"}, 1000)
+    sent = {"prompt_tokens": 16_384, "first_s": None, "class": "long"}
+    for n, at in enumerate((2.0, 24.0)):
+        rows.requests([{**sent, "request": f"long-{n}", "sent_s": at, "done_s": at + 3}])
+    rows.settle(Window(0.0, 60.0))
+    added, _ = rows.drain()
+    assert [row["t"] for row in added["shades"]] == [2.0, 24.0]
+    assert [row["t"] for row in added["shade_labels"]] == [2.0]
 
 
 def test_the_window_begins_at_zero_and_then_follows():

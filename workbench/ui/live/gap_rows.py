@@ -9,6 +9,7 @@ from heapq import nlargest
 from typing import Any
 
 from workbench.config import SLO
+from workbench.i18n import translate
 from workbench.metrics.requests import LONG_PROMPT
 from workbench.ui.charts.gap_marks import SHADE_LABELS, SHORTEST, prefill_words, readable
 from workbench.ui.charts.gaps import STALLS
@@ -17,6 +18,8 @@ from workbench.ui.live.changes import Row
 from workbench.ui.live.chart_rows import ChartRows, Window, number
 from workbench.ui.live.specs import OTHER, series_names
 from workbench.ui.live.steps_in import Step
+
+_NARROW_PX = 480  # width of a plot where two charts stand side by side, as in JupyterLab on a laptop
 
 
 @dataclass
@@ -112,13 +115,13 @@ class GapRows(ChartRows):
             for span in spans
         ]
         self.show("shades", shades)
-        named = readable([(row["t"], row["t2"], row["what"]) for row in shades], window.low, window.high)
+        named = readable([(row["t"], row["t2"], row["what"]) for row in shades], window.low, window.high, _NARROW_PX)
         self.show("shade_labels", [shades[place] for place in named])
         worst = max(self._gaps.groups(), key=lambda group: group[0][1]["gap"], default=None)
         longest = []
         if worst is not None:
             row = worst[0][1]
-            longest = [{"t": row["t"], "gap": row["gap"], "label": f"max {row['gap']:,.0f} ms"}]
+            longest = [{"t": row["t"], "gap": row["gap"], "label": translate("max {gap:,.0f} ms", gap=row["gap"])}]
         self.show("longest", longest)
 
     def span_ms(self) -> tuple[float, float]:
