@@ -30,6 +30,15 @@ _TOLD = (
     *(marked("processor"), marked("cores"), marked("usable cores"), marked("memory bytes"), marked("model origin")),
     *(marked("memory split"), marked("architecture"), marked("peak"), marked("bandwidth"), marked("device")),
     *(marked("missing"), marked("serve command"), marked("resolved"), marked("simulated facts"), marked("simulated")),
+    *(
+        marked("saved"),
+        marked("saved from"),
+        marked("torn"),
+        marked("traces"),
+        marked("salt"),
+        marked("sampler errors"),
+    ),
+    *(marked("probe faults"), marked("probe dropped"), marked("decode floor ms"), marked("host bytes per s")),
 )
 _WORDS = ("label", "status", "recorded")  # whose values are words of ours
 
