@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -26,3 +27,8 @@ def printable_data(value: Any, clean: Callable[[str], str] = printable) -> Any:
     if isinstance(value, dict):
         return {printable_data(name, clean): printable_data(item, clean) for name, item in value.items()}
     return [printable_data(item, clean) for item in value] if isinstance(value, list) else value
+
+
+def letters(text: str) -> int:
+    """How many Latin letters are as wide; a Han character is two (Unicode's East Asian width)."""
+    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import altair as alt
 
+from workbench.printable import letters
 from workbench.report.svg import static_svg
 from workbench.ui.charts.localise import localise
 
@@ -51,16 +51,11 @@ def wrap_heading(spec: dict[str, Any]) -> None:
         wrapped.append("")
         for part in line.split(" · "):
             longer = f"{wrapped[-1]} · {part}" if wrapped[-1] else part
-            if _letters(longer) <= most:
+            if letters(longer) <= most:
                 wrapped[-1] = longer
                 continue
             pieces = [part]
-            if _letters(part) > most:
+            if letters(part) > most:
                 pieces = textwrap.wrap(part, most, break_long_words=False, break_on_hyphens=False)
             wrapped[-1:] = [*filter(None, wrapped[-1:]), *pieces]
     title["subtitle"] = wrapped
-
-
-def _letters(text: str) -> int:
-    """How wide a text is; a Han character takes two letters."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from unicodedata import east_asian_width
 
 import altair as alt
 import pandas as pd
 
 from workbench.config import SLO
 from workbench.i18n import counted, marked, translate
+from workbench.printable import letters
 from workbench.ui.charts.knobs import draw_knobs
 from workbench.ui.charts.scales import (
     Bounds,
@@ -79,18 +79,13 @@ def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float,
     named = []
     for place in sorted(range(len(spans)), key=lambda i: spans[i][0] - spans[i][1]):
         start, end, name = spans[place]
-        width = _letters(name) * _LETTER / plot * (high - low)
+        width = letters(name) * _LETTER / plot * (high - low)
         late = start > (low + high) / 2  # as it is drawn: such a name ends where its span does
         begin = min(end, high) - width if late else max(start, low)
         if all(begin > last or begin + width < first for first, last in taken):
             taken.append((begin, begin + width))
             named.append(place)
     return sorted(named[:SHADE_LABELS])
-
-
-def _letters(name: str) -> int:
-    """How many Latin letters are as wide; a Han character is two."""
-    return sum(1 + (east_asian_width(letter) in "WF") for letter in name)
 
 
 def prefill_words(request: str, tokens: int, steps: int | None) -> str:
@@ -196,12 +191,14 @@ def _shading(sources: Sources, look: Look) -> list[alt.Chart]:
             .mark_text(
                 color=look.palette.ink,
                 fontSize=10,
-                baseline="top",
+                baseline="bottom",
                 align=alt.expr(f"{late} ? 'right' : 'left'"),
                 dx=alt.expr(f"{late} ? -4 : 4"),
+                dy=-3,
                 clip=True,
                 aria=False,
             )
-            .encode(x=time_axis("at", look), y=alt.value(15), text="what:N")
+            # At the bottom: above are the longest gap with its figure, stalls and the names of the knobs' revisions.
+            .encode(x=time_axis("at", look), y=alt.value("height"), text="what:N")
         )
     return layers

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from workbench.i18n import marked, translate
+from workbench.printable import letters
 from workbench.ui.charts.knobs import draw_knobs
 from workbench.ui.charts.scales import (
     Bounds,
@@ -26,6 +27,8 @@ DECODE, REST = "decode", marked("other prefill")
 NAMED = 4  # requests whose prefill has a colour of its own: those with the most prefill
 _REST_LIVE = marked("prefill of others")  # the widest label
 _LABEL_PX = 78  # what it takes, about; longer names of requests are cut, and whole on hover
+_EM_PX = 11  # the labels' size
+_LETTER_PX = 5  # a Latin letter of it, about; a Han character is two
 SLOTS = tuple(f"slot {n}" for n in range(1, NAMED + 1))  # kinds of a live chart, in place of the requests' names
 
 
@@ -98,7 +101,9 @@ def _legend(look: Look) -> alt.Legend:
     other = "datum.value"
     if translate(DECODE) != DECODE:
         other = f"datum.value == '{DECODE}' ? '{translate(DECODE)}' : {other}"
-    words = f"datum.value == '{REST}' ? '{translate(_REST_LIVE)}' : {free} ? '' : {other}"
+    widest = translate(_REST_LIVE)
+    widest += "\N{EM SPACE}" * max(0, (_LABEL_PX - letters(widest) * _LETTER_PX) // _EM_PX)  # Chinese is shorter
+    words = f"datum.value == '{REST}' ? '{widest}' : {free} ? '' : {other}"
     return alt.Legend(
         title=None,
         labelExpr=f"{place} >= 0 ? data('slots')[{place}].name : {words}",
