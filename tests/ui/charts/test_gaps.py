@@ -8,6 +8,7 @@ import pytest
 from workbench import metrics
 from workbench.config import SLO
 from workbench.ui.charts import gap_chart, gap_domain, long_prefills
+from workbench.ui.charts.gap_marks import shortest_told
 from workbench.ui.charts.stall_marks import CAUSE_SHAPES, cause_words
 
 
@@ -55,6 +56,11 @@ def test_without_step_records_the_span_is_send_to_first(make_trace, svg):
 def test_many_streams_are_told_apart_by_class(make_trace, rows):
     data = rows(gap_chart(make_trace(chats=9, output=20), SLO()))
     assert {row["class"] for row in data if "n" in row} == {"chat", "long"}
+
+
+def test_tokens_that_came_together_do_not_take_most_of_the_axis():
+    assert shortest_told(0.01, 60.0) == 2.0
+    assert shortest_told(25.0, 60.0) == 25.0
 
 
 def test_gap_domain_holds_all_runs_and_the_slo(make_trace):

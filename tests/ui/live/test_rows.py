@@ -272,6 +272,10 @@ def test_gap_axis_holds_gaps_and_the_slo(board):
     signals = fast.changes(1.0).signals
     assert signals["gap_lo"] == pytest.approx(0.1)
     assert signals["gap_hi"] == 20_000
+    paired = LiveRows(60.0, SLO(), {})  # each twentieth token came in one read with the one before
+    at = np.cumsum([0.0 if n % 20 == 19 else 0.05 for n in range(200)])
+    paired.take("tokens", [{"request": "a", "index": n, "n": 1, "client_s": float(t)} for n, t in enumerate(at)])
+    assert paired.changes(11.0).signals["gap_lo"] == pytest.approx(1.0)
 
 
 def test_colours_stay_with_their_requests(kept):

@@ -28,6 +28,7 @@ from workbench.ui.charts.theme import SHAPES, Look
 NAME = marked("Token gaps")
 SHORTEST = 0.01  # ms; shorter gaps are drawn as this, since a log axis has no zero
 SHADE_LABELS = 8  # most long prefills that are named; the others are on hover only
+_BELOW = 30  # times below the usual gap; what is shorter came in one read with the token before
 _ROOM = 3  # a gap less than so many times below the promise has its figure above it
 _LETTER = 5.4  # px, width of one in a name
 
@@ -64,6 +65,16 @@ def draw_gaps(
         *_longest(sources, domain, slo, look),
         *draw_knobs(sources, look),
     ).resolve_scale(shape="independent")  # series and causes
+
+
+def shortest_told(nearly_all: float, usual: float) -> float:
+    """Where the axis may begin, ms: tokens that came together must not take most of it.
+
+    Args:
+        nearly_all: the gap that 99 % are longer than.
+        usual: the median.
+    """
+    return max(nearly_all, usual / _BELOW)
 
 
 def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float, plot: int = 720) -> list[int]:

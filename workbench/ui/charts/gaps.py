@@ -14,7 +14,7 @@ from workbench.i18n import counted, translate
 from workbench.metrics.requests import LONG_PROMPT
 from workbench.trace import Trace
 from workbench.ui.charts.data import decimate, long_prefills, on_span
-from workbench.ui.charts.gap_marks import NAME, SHORTEST, draw_gaps, prefill_words, readable
+from workbench.ui.charts.gap_marks import NAME, SHORTEST, draw_gaps, prefill_words, readable, shortest_told
 from workbench.ui.charts.knobs import RULES, knob_frames
 from workbench.ui.charts.origin import origin
 from workbench.ui.charts.scales import decades, present
@@ -104,9 +104,10 @@ def gap_domain(traces: Iterable[Trace], slo: SLO) -> tuple[float, float]:
 
 
 def _domain(gaps: list[pd.Series], slo: SLO) -> tuple[float, float]:
-    """From the decade below nearly all gaps (shorter ones lie on the edge) to well above the longest, for labels."""
+    """From the decade of the shortest to tell (shorter ones lie on the edge) to well above the longest, for labels."""
     pooled = pd.concat([*gaps, pd.Series([slo.gap_ms])]).astype(float).clip(lower=SHORTEST)
-    return (decades(pd.Series([np.percentile(pooled, 1)]))[0], float(f"{5 * pooled.max():.3g}"))
+    low = shortest_told(*np.percentile(pooled, (1, 50)))
+    return (decades(pd.Series([low]))[0], float(f"{5 * pooled.max():.3g}"))
 
 
 def _points(kept: pd.DataFrame) -> pd.DataFrame:

@@ -102,7 +102,8 @@ def _legend(look: Look) -> alt.Legend:
     if translate(DECODE) != DECODE:
         other = f"datum.value == '{DECODE}' ? '{translate(DECODE)}' : {other}"
     widest = translate(_REST_LIVE)
-    widest += "\N{EM SPACE}" * max(0, (_LABEL_PX - letters(widest) * _LETTER_PX) // _EM_PX)  # Chinese is shorter
+    lacks = max(0, (_LABEL_PX - letters(widest) * _LETTER_PX) // _EM_PX)  # as in Chinese
+    widest += "\N{EM SPACE}" * lacks + "\N{ZERO WIDTH SPACE}" * bool(lacks)  # Vega trims what ends in spaces
     words = f"datum.value == '{REST}' ? '{widest}' : {free} ? '' : {other}"
     return alt.Legend(
         title=None,

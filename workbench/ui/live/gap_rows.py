@@ -11,7 +11,7 @@ from typing import Any
 from workbench.config import SLO
 from workbench.i18n import translate
 from workbench.metrics.requests import LONG_PROMPT
-from workbench.ui.charts.gap_marks import SHADE_LABELS, SHORTEST, prefill_words, readable
+from workbench.ui.charts.gap_marks import SHADE_LABELS, SHORTEST, prefill_words, readable, shortest_told
 from workbench.ui.charts.gaps import STALLS
 from workbench.ui.charts.knobs import RULES
 from workbench.ui.live.changes import Row
@@ -125,9 +125,9 @@ class GapRows(ChartRows):
         self.show("longest", longest)
 
     def span_ms(self) -> tuple[float, float]:
-        """What the y axis has to hold, ms: the gap that nearly all are longer than, and the longest; with the SLO."""
+        """What the y axis has to hold, ms: the shortest gap to tell, and the longest; with the SLO."""
         gaps = sorted([self._slo.gap_ms, *(group[0][1]["gap"] for group in self._gaps.groups())])
-        return gaps[len(gaps) // 100], gaps[-1]
+        return shortest_told(gaps[len(gaps) // 100], gaps[len(gaps) // 2]), gaps[-1]
 
     def _gap(self, stream: str, begin_s: float, at_s: float, n: int) -> None:
         gap = (at_s - begin_s) * 1000
