@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from workbench.cli import room as verb
+from workbench.store import RunWriter
 from workbench.ui.panel.app import Panel
 from workbench.ui.room import Room, page, room_page
 
@@ -68,3 +69,12 @@ def test_knobs_in_words():
     knobs = {"revision": 7, "budget": 2048, "chunk": 0, "max_running": 32, "policy": "qos"}
     assert page.knob_words(knobs) == "revision 7 · budget 2,048 · chunk off · running cap 32 · policy qos"
     assert page.knob_words({}) == "knobs not known"
+
+
+def test_a_room_says_why_a_run_failed(tmp_path):
+    folder = tmp_path / "20260101-000000-000-a"
+    folder.mkdir(mode=0o700)
+    writer = RunWriter(folder, {"label": "live CPU", "scenario": "mine", "slo": {"gap_ms": 200, "ttft_ms": 1000}})
+    writer.rows("knobs", [{"revision": 3, "sent_s": 0.0, "budget": 64}])
+    writer.close("failed", "the engine died in mid-run: out of memory")
+    assert Room(tmp_path)._state() == "failed: the engine died in mid-run: out of memory"

@@ -57,10 +57,12 @@ class Room(widgets.Box):
         super().close()
 
     def _state(self) -> str:
-        """The knobs in force, in words."""
+        """The knobs in force, in words; of a run that failed, why."""
         run = self._watched.current_run
         if self._trouble or run is None:
             return self._trouble or translate("nothing was played yet in {folder}", folder=self._watched.root.name)
+        if run.reason:
+            return translate("failed: {reason}", reason=run.reason)
         return (translate("ended · ") if run.done else "") + knob_words(run.revision)
 
     def _tell(self, error: BaseException) -> None:

@@ -45,7 +45,7 @@ class WatchedRun:
         WorkbenchError: it is not a run, or cannot be read.
     """
 
-    error = None  # of a run, somebody else is told
+    error = None  # an exception is for who plays the run; its words are in ``reason``
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.tail = folder, Tail()
@@ -65,6 +65,11 @@ class WatchedRun:
     def done(self) -> bool:
         """Whether nobody writes it any more."""
         return self.whole or status_of(self.folder, self.meta) != "running"
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, such as an engine that died; empty of any other run."""
+        return str(self.meta.get("reason") or "") if self.meta["status"] == "failed" else ""
 
     @property
     def slo(self) -> SLO:
