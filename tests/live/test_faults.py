@@ -138,14 +138,14 @@ def test_memory_that_ends_at_the_start(two):
     two[0].begin()
 
     def limit(_elapsed, _what):
-        """Let the API server, and with it each process that it starts, have 8 GiB: the pool alone is larger."""
+        """Let the API server, and with it each process that it starts, have 4 GiB: the pool alone is as large."""
         pid = faulty.engine.pid
         if pid is not None and not limited:
-            resource.prlimit(pid, resource.RLIMIT_AS, (8 << 30, 8 << 30))
+            resource.prlimit(pid, resource.RLIMIT_AS, (4 << 30, 4 << 30))
             assert not psutil.Process(pid).children(), "the limit came too late"
             limited.append(label_of(faulty))
 
-    faulty.configure(kv_cache_mib=10 << 10)  # without it the largest process of the engine has 3 GiB here
+    faulty.configure(kv_cache_mib=4 << 10)  # without it the largest process of the engine has 3 GiB here
     try:
         with pytest.raises(EngineStartError) as caught:
             faulty.start(limit)
