@@ -37,9 +37,10 @@ def book(tmp_path):
     return path
 
 
-def test_runs_with_its_parameters_and_exports_with_its_chart(book, tmp_path):
+def test_runs_with_its_parameters_and_exports_with_its_chart(book, tmp_path, capfd):
     told = []
     done = run_notebook(book, tmp_path / "out" / "small.ipynb", {"budget": 64}, lambda *cell: told.append(cell))
+    assert "without encryption" not in capfd.readouterr().err
     assert "widgets" not in done.metadata
     assert [output.text for cell in done.cells for output in cell.get("outputs", []) if "text" in output] == [
         "budget 128\n"

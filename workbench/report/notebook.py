@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TAG = "parameters"  # of the cell whose variables can be set
 _CELL_S = 1800
 _KERNEL = "python3"
+_QUIET = ["--IPKernelApp.log_level=ERROR"]  # it warns of plain TCP, which here stays on this machine
 _FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 
 
@@ -119,6 +120,7 @@ def run_notebook(
                 execution_timeout=_CELL_S,
                 store_widget_state=False,
                 on_cell_start=started,
+                extra_arguments=_QUIET,
             )
             return done
     except PapermillExecutionError as error:
