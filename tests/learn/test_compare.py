@@ -32,6 +32,14 @@ def test_a_number_is_one_sentence_with_its_ratio():
     assert "not measured" in Compared("peak", "MiB", 3, math.nan).words()
 
 
+def test_one_of_a_thing_is_singular_and_no_other_unit_loses_its_s():
+    units = ("steps", "times", "ms", "s", "MiB", "tokens/s", "%", "步")
+    assert [number(1, unit) for unit in units] == [
+        *("1 step", "1 time", "1 ms", "1 s", "1 MiB", "1 tokens/s", "1 %", "1 步")
+    ]
+    assert number(2, "steps") == "2 steps"
+
+
 def test_numbers_have_three_digits():
     assert [number(x) for x in (2560.4, 12.0, 0.04213, 3.14159, math.nan)] == ["2,560", "12", "0.0421", "3.14", "n/a"]
 

@@ -107,7 +107,6 @@ def test_recorded_runs_do_for_what_the_workshop_says(name, runs, words):
     assert lesson.predict().reveal(**given).origin.startswith(("recorded, live CPU", "recorded, simulated"))
     asked = [one for one in enumerate(lesson.asked.exercises, 1) if one[1].kind in ("number", "limit")]
     answered = [place for place, one in asked if set(one.of) <= given.keys()]
-    assert answered or name in ("04", "05", "07")
     for place in answered:
         assert "lesson: got" not in lesson.exercise(place, **given).check(1).said
     if name == "01":

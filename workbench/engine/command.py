@@ -134,7 +134,7 @@ def server_environment(
         "SPT_NOENV": "1",  # setproctitle, which vLLM calls, would write the process's name over ENV_LABEL
         "TMPDIR": folder,  # torch.distributed leaves a file for each start, which goes with the folder
     }
-    # What a later start, or another program, must find again stays where it would have been.
+    # What a later start, or another program, must find again is not in that folder.
     env.setdefault("RAY_TMPDIR", tempfile.gettempdir())
     env.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/torchinductor_{os.getuid()}")
     return env | allocator(device)

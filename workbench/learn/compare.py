@@ -17,10 +17,9 @@ def number(value: float, unit: str = "") -> str:
         return "n/a"
     whole = float(value).is_integer() or abs(value) >= 100
     shown = f"{value:,.0f}" if whole else f"{value:.3g}"
-    one = (
-        unit[:-1] if shown == "1" and len(unit) > 2 and unit.endswith("s") else unit
-    )  # "1 step", and "1 ms" all the same
-    return f"{shown} {one}".strip()
+    if shown == "1" and len(unit) > 2 and unit.isalpha():  # "1 step", but "1 ms" and "1 tokens/s"
+        unit = unit.removesuffix("s")
+    return f"{shown} {unit}".strip()
 
 
 @dataclass(frozen=True)

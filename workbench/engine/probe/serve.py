@@ -10,24 +10,22 @@ from __future__ import annotations
 
 import gc
 from importlib import import_module
+from types import ModuleType
 
 _SERVER = "vllm.entrypoints.launchers.api_server.entry"
 _BEHIND_IT = "vllm.v1.engine.core"  # EngineCore; nearly all of it a worker imports as well
 
 
-def _import(name: str) -> None:
+def _import(name: str) -> ModuleType:
     """Import with the collector at rest; it is back on before anything runs."""
     gc.disable()
     try:
-        import_module(name)
+        return import_module(name)
     finally:
         gc.enable()
 
 
 if __name__ == "__main__":
-    _import(_SERVER)
-    from vllm.entrypoints.launchers.api_server.entry import main
-
-    main()
+    _import(_SERVER).main()
 elif __name__ == "__mp_main__":
     _import(_BEHIND_IT)
