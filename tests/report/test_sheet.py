@@ -36,6 +36,7 @@ def test_it_is_whole_and_asks_for_nothing(page):
     [
         (">holds in part<", ">holds<", "C2: the table is not what the data say"),
         ("36 preemptions", "37 preemptions", "C10: the table"),
+        ("What articles say", "What some say", "not as it was written"),
         ("<main>", '<main><img src="http://example.org/x.png">', "points outside"),
         ("<main>", "<main><script>1</script>", "scripts in the page"),
         ("default-src", "other-src", "no content security policy"),

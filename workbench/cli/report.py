@@ -179,10 +179,11 @@ def _verify(path: Path, made: Sequence[ReportRun], as_json: bool) -> None:
         typer.echo(json.dumps({"report": str(path), "problems": problems, **summary_of(path)}, indent=2))
     elif not problems:
         found = summary_of(path)
-        against = f", figures equal to {len(made)} run(s) on disk" if made else ""
-        typer.echo(f"sound: {found['charts']} charts, {found['runs']} runs, no address outside{against}")
+        runs = "1 run" if found["runs"] == 1 else f"{found['runs']} runs"
+        against = f", figures equal to {'that' if found['runs'] == 1 else 'those'} on disk" if made else ""
+        typer.echo(f"sound: {found['charts']} charts, {runs}, no address outside, as it was written{against}")
     if problems and not as_json:
-        raise StoreError(f"report {path}: {len(problems)} faults: {'; '.join(problems[:5])}; write it again")
+        raise StoreError(_faults("report", path, problems))
     if problems:
         raise typer.Exit(1)
 
@@ -202,11 +203,16 @@ def _verify_sheet(path: Path, made: Sequence[ReportRun], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"sheet": str(path), "problems": problems}, indent=2))
     elif not problems:
-        typer.echo("sound: a verdict sheet, no script and no address outside")
+        typer.echo("sound: a verdict sheet, no script and no address outside, as it was written")
     if problems and not as_json:
-        raise StoreError(f"sheet {path}: {len(problems)} faults: {'; '.join(problems[:5])}; write it again")
+        raise StoreError(_faults("sheet", path, problems))
     if problems:
         raise typer.Exit(1)
+
+
+def _faults(kind: str, path: Path, problems: Sequence[str]) -> str:
+    count = "1 fault" if len(problems) == 1 else f"{len(problems)} faults"
+    return f"{kind} {path}: {count}: {'; '.join(problems[:5])}; write it again"
 
 
 def _paths(written: dict[str, Any]) -> list[str]:

@@ -18,6 +18,7 @@ environment.py  hardware, versions, command, without secrets
 definitions.py  the terms on the page
 html.py         write_report: all of it in one file
 frame.py        what pages have in common: template, style, script, policy
+seal.py         the digest by which a later change of a page is seen
 verify.py       verify_report: reopen the file and check it
 parsed.py       what a page holds, and what in it points outside
 sheet.py        the claims' verdict sheet as a page, and its check

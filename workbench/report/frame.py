@@ -1,4 +1,4 @@
-"""What all pages have in common: template, style, script and its policy, and being checked before they are in place."""
+"""What all pages have in common: template, style, script, policy, seal, and a check before they are in place."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from workbench.errors import StoreError
 from workbench.i18n import translate
 from workbench.origin import in_pieces
+from workbench.report.seal import UNSEALED, sealed
 from workbench.ui.charts import DARK, LIGHT, css_variables
 from workbench.ui.charts.theme import VEGA_LITE
 from workbench.whole_file import draft_of
 
 
 def place(path: Path, page: str, check: Callable[[Path], Sequence[str]]) -> Path:
-    """Write beside the target, check it, then put it in place in one go.
+    """Seal the page, write it beside the target, check it, then put it in place in one go.
 
     Args:
         path: of the file.
@@ -35,7 +36,7 @@ def place(path: Path, page: str, check: Callable[[Path], Sequence[str]]) -> Path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft_of(path, mode=0o644) as draft:
-            draft.write_text(page, encoding="utf-8", errors="replace", newline="\n")
+            draft.write_text(sealed(page), encoding="utf-8", errors="replace", newline="\n")
             problems = check(draft)
             if problems:
                 raise StoreError(
@@ -84,5 +85,5 @@ def template(name: str) -> Any:
         lstrip_blocks=True,
     )
     pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
-    pages.globals |= {"zip": zip, "translate": translate, "in_pieces": in_pieces}
+    pages.globals |= {"zip": zip, "translate": translate, "in_pieces": in_pieces, "unsealed": UNSEALED}
     return pages.get_template(name)

@@ -19,6 +19,7 @@ from workbench.i18n import TAGS, marked, spoken, translate
 from workbench.machine import machine_facts
 from workbench.report.frame import place, style, template
 from workbench.report.parsed import outside
+from workbench.report.seal import broken_seal
 from workbench.report.sheet_charts import PICTURES, claim_chart
 from workbench.report.svg import static_svg
 
@@ -78,7 +79,7 @@ def verify_sheet(path: Path | str) -> list[str]:
     """Reopen a sheet and return what is wrong with it, one line each; an empty list is a sound sheet.
 
     Checked: nothing in the page points outside of it, it has no script and forbids connections, and what stands in
-    the table is what its data say.
+    the table is what its data say, and no character of the file was changed since it was written.
 
     Raises:
         RunNotFoundError: there is no such file.
@@ -101,7 +102,7 @@ def verify_sheet(path: Path | str) -> list[str]:
     if page.rows != wanted:
         wrong = next((str(want[0]) for want, got in zip(wanted, page.rows, strict=False) if want != got), "rows")
         problems.append(f"{wrong}: the table is not what the data say")
-    return problems
+    return [*problems, *broken_seal(text)]
 
 
 def _drawn(row: Row) -> str:

@@ -15,6 +15,7 @@ from workbench.report.packed import unpack_table
 from workbench.report.parsed import Page
 from workbench.report.ranked import Ranked
 from workbench.report.run import ReportRun
+from workbench.report.seal import broken_seal
 from workbench.report.table import COLUMNS
 from workbench.store.meta import plain
 from workbench.units import MIB
@@ -30,8 +31,8 @@ def verify_report(path: Path | str, runs: Sequence[ReportRun] | None = None) -> 
 
     Checked: nothing in the page points outside of it; no script but its own; every chart is there, drawn and with its
     spec; the comparison table's text is what its data say; count, P50, P99 and longest gap, stalls and peak worked
-    out anew from the embedded gaps and steps are those of the embedded summary. Where the gaps were thinned out, their
-    ranks tell the percentiles.
+    out anew from the embedded gaps and steps are those of the embedded summary (where the gaps were thinned out, their
+    ranks tell the percentiles); no character of the file was changed since it was written.
 
     Args:
         path: of the file.
@@ -44,7 +45,8 @@ def verify_report(path: Path | str, runs: Sequence[ReportRun] | None = None) -> 
     if not path.is_file():
         raise RunNotFoundError("report", path, "an HTML file that write_report made", "check the path")
     page = Page()
-    page.feed(path.read_text(encoding="utf-8", errors="replace"))
+    text = path.read_text(encoding="utf-8", errors="replace")
+    page.feed(text)
     page.close()
     report = page.data("report-data")
     if not isinstance(report, dict) or "runs" not in report:
@@ -58,6 +60,7 @@ def verify_report(path: Path | str, runs: Sequence[ReportRun] | None = None) -> 
         *_told_table(page, report),
         *(problem for run in report["runs"] for problem in _run(run)),
         *(_given(report, runs) if runs is not None else ()),
+        *broken_seal(text),
     ]
 
 
