@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+import vl_convert
 
 from workbench.claims.sheet import Row, Sheet, check_claims
 from workbench.claims.table import CLAIMS
@@ -19,6 +20,9 @@ from workbench.planning.capacity import Capacity
 from workbench.planning.limits import limiting
 from workbench.planning.rule import Rule, Verdict
 from workbench.report.sheet import verify_sheet, write_sheet
+from workbench.report.sheet_charts import PICTURES, claim_chart
+from workbench.ui.charts.localise import localise
+from workbench.ui.charts.theme import VEGA_LITE
 from workbench.ui.learn.cards import exercise_cards
 from workbench.ui.learn.widgets import PredictionWidget
 
@@ -74,6 +78,22 @@ def test_the_claims_sheet_is_chinese_and_its_data_are_english(sheet):
     assert "提示词" in page
     assert not _HAN.search(table)
     assert table == sheet.table.to_csv()
+
+
+def test_the_pictures_of_the_claims_are_chinese(sheet):
+    judged = [row for row in sheet.rows if row.verdict and row.claim.id in PICTURES]
+    assert len(judged) > 10
+    with speaking("zh"):
+        drawn = {row.claim.id: localise(claim_chart(row).to_dict()) for row in judged}
+    said = {name: [one for one in _drawn_texts(spec) if left(one)] for name, spec in drawn.items()}
+    assert {name: texts for name, texts in said.items() if texts} == {}
+    assert all(_HAN.search(spec["description"]) for spec in drawn.values())
+
+
+def _drawn_texts(spec):
+    """What a chart says: the texts of its drawing, and its description."""
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[])
+    return [*re.findall(r"<text[^>]*>([^<]*)</text>", svg), spec["description"]]
 
 
 def test_a_page_of_the_sheet_in_chinese_is_true_to_its_data(sheet, tmp_path):

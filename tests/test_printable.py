@@ -9,7 +9,7 @@ from rich.progress import Progress, TextColumn
 
 from workbench import cli, console
 from workbench.errors import EngineStartError, InputError
-from workbench.printable import printable
+from workbench.printable import in_lines, letters, printable
 
 BAD = "\x1b[31mred\x1b]0;mine\x07 \u202egnp.\u2066x\x9b2J\x7f\r"
 SHOWN = "?[31mred?]0;mine? ?gnp.?x?2J??"
@@ -69,3 +69,23 @@ def test_what_was_typed_is_one_line_that_moves_nothing(monkeypatch, capsys, word
     said = capsys.readouterr().err.strip()
     assert left.value.code == 2
     assert said.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", []),
+        ("a gap of 9 ms", ["a gap of 9", "ms"]),
+        ("no-one-cuts-this word", ["no-one-cuts-this", "word"]),
+        ("间隔P99；置信（95%）区间", ["间隔P99；置", "信（95%）区", "间"]),
+        ("未显示出差异", ["未显示出差", "异"]),
+        ("（甲）“乙”，", ["（甲）", "“乙”，"]),
+    ],
+)
+def test_lines_end_where_a_reader_of_either_language_breaks_them(text, lines):
+    assert in_lines(text, 11) == lines
+    assert "".join(lines).replace(" ", "") == text.replace(" ", ""), "nothing is lost"
+
+
+def test_letters_of_han_are_twice_as_wide():
+    assert [letters(one) for one in ("P99", "间隔", "间隔 P99，")] == [3, 4, 10]

@@ -14,6 +14,9 @@ _MOVES = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 
+# What is not torn apart: a word, or one Han character, with the brackets that open before it and what closes behind it.
+_PIECE = re.compile(r"\s*[（「『“]*(?:[^\s\u2e80-\uffef（“]+|[\u2e80-\uffef]|[（“])[，。、；：！？）」』”%]*")
+
 
 def printable(text: str) -> str:
     """The text with a question mark in place of each such character; all scripts, emoji and joiners stay."""
@@ -32,3 +35,20 @@ def printable_data(value: Any, clean: Callable[[str], str] = printable) -> Any:
 def letters(text: str) -> int:
     """How many Latin letters are as wide; a Han character is two (Unicode's East Asian width)."""
     return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
+
+
+def in_lines(text: str, width: int) -> list[str]:
+    """The text in lines of at most so many letters, broken at spaces and between Han characters.
+
+    A word that is longer than a line has one for itself; punctuation stays with what it belongs to.
+
+    Args:
+        text: of one paragraph.
+        width: as :func:`letters` counts it.
+    """
+    lines = [""]
+    for piece in _PIECE.findall(text):
+        if lines[-1] and letters(lines[-1] + piece) > width:
+            lines.append("")
+        lines[-1] += piece if lines[-1] else piece.lstrip()
+    return [line for line in lines if line]

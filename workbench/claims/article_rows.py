@@ -11,6 +11,7 @@ import pandas as pd
 from workbench import metrics
 from workbench.claims.limits import LLAMA_70B
 from workbench.errors import InputError
+from workbench.i18n import marked
 from workbench.metrics.gaps import Gaps
 from workbench.simulate.banded import Banded, Figure
 from workbench.simulate.floors import Floor, floor_of
@@ -96,9 +97,9 @@ def oom(trace: Trace) -> float:
 
 
 FIGURES: Mapping[str, Figure] = {
-    "gap P99, ms": gap_p99_ms,
+    marked("gap P99, ms"): gap_p99_ms,
     "gap max, ms": gap_max_ms,
-    "64K TTFT best, s": best_ttft_s,
+    marked("64K TTFT best, s"): best_ttft_s,
     "64K TTFT P50, s": usual_ttft_s,
     "MFU": mfu,
     "OOM rate": oom,

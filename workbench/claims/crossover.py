@@ -34,7 +34,7 @@ def recompute_or_swap(run: Measured, device: str | None = None, devices: int = 1
     frame = crossover(run.trace, device=device, devices=devices)
     for way in ("recompute", "swap"):
         if frame[f"{way}_s"].isna().any():
-            why = frame[f"{way}_source"].iloc[0]
+            why = frame.attrs[f"{way}_source"]
             raise InputError("run", f"{way} {why}", "both ways known", "play long prompts in chunks on a live engine")
     ahead = frame["recompute_s"] < frame["swap_s"]
     short, long = bool(ahead[frame["tokens"] <= SHORT].all()), not bool(ahead[frame["tokens"] >= LONG].any())

@@ -114,11 +114,12 @@ def show(found: Comparison | RecordedComparison, as_json: bool, chart: Path | No
 def _draw(found: Comparison | RecordedComparison, chart: Path) -> None:
     from workbench.report.svg import static_svg  # here, since Altair takes two seconds to import
     from workbench.ui.charts.comparison import comparison_chart
+    from workbench.ui.charts.localise import localise
 
-    drawn = comparison_chart(found).to_dict()
+    drawn = localise(comparison_chart(found).to_dict())
     drawn.pop("$schema", None)  # an address
     try:
-        chart.write_text(static_svg(drawn, "comparison"), encoding="utf-8")
+        chart.write_text(static_svg(drawn, "comparison", alone=True), encoding="utf-8")
     except OSError as error:
         raise StoreError(f"--chart {chart}: {error.strerror or error}; choose a file that can be written") from None
 

@@ -24,7 +24,7 @@ from workbench.cli.tune_end import played_whole, why_nothing
 from workbench.cli.tune_options import limits_of, restarts_of
 from workbench.cli.tune_shown import check_targets, show, write
 from workbench.errors import InputError
-from workbench.i18n import translate
+from workbench.i18n import counted, translate
 from workbench.knob_options import knob_values
 from workbench.tune.answer.confirm import ROUNDS
 from workbench.tune.goal import OBJECTIVES
@@ -229,10 +229,10 @@ def _begins(tune: Tune, on_ray: str) -> str:
     question = tune.question
     starts = len(question.space.starts())
     return translate(
-        "study {name}: {goal}; {count:,} settings{engines}. To go on with it: {command}",
+        "study {name}: {goal}; {settings}{engines}. To go on with it: {command}",
         name=tune.name,
         goal=question.goal.words,
-        count=question.settings,
+        settings=counted("{n:,} setting", "{n:,} settings", question.settings),
         engines=translate(" on each of {n} engines", n=starts + 1) if starts else "",
         command=f"{tune.again}{on_ray}",
     )

@@ -8,6 +8,7 @@ the machine at hand is an estimate and says so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -17,7 +18,7 @@ import pandas as pd
 from workbench.architecture import Architecture
 from workbench.errors import InputError
 from workbench.hardware import Gpu, gpu
-from workbench.i18n import marked, phrase, phrases
+from workbench.i18n import phrase, phrases
 from workbench.metrics.gaps import Floats
 from workbench.metrics.mfu import architecture_of
 from workbench.metrics.prefill_cost import PrefillCost, prefill_cost
@@ -75,8 +76,8 @@ def crossover(
     Returns:
         Columns ``tokens``, ``recompute_s``, ``swap_s``, ``recompute_source``, ``swap_source``. Where nothing says what
         a way takes, its seconds are NaN and its source says why. ``attrs``: ``crossings`` (tokens, see
-        :func:`crossings`), ``summary`` (a sentence), ``swap_source`` (as in the column), ``kv_bytes_per_token``,
-        ``measured_to`` (tokens; recompute beyond them is extrapolated, None for an estimate).
+        :func:`crossings`), ``summary`` (a sentence), ``recompute_source`` and ``swap_source`` (as in the columns),
+        ``kv_bytes_per_token``, ``measured_to`` (tokens; recompute beyond them is extrapolated, None for an estimate).
 
     Raises:
         InputError: there are no figures of that GPU, or a length or count is below 1.
@@ -88,22 +89,22 @@ def crossover(
     link = link_of(trace, device)
     tokens = _lengths(max_tokens)
     frame = pd.DataFrame({"tokens": tokens, "recompute_s": np.nan, "swap_s": np.nan})
-    frame["recompute_source"] = marked("not known: too few prefill steps with a measured time")
+    computed: str = phrase("not known: too few prefill steps with a measured time")
     swapped = phrase("not known: the run does not say which model it was")
-    frame["swap_source"] = swapped
     if cost is not None:
-        frame["recompute_s"], frame["recompute_source"] = [cost.seconds(n) for n in tokens], cost.source
+        frame["recompute_s"], computed = [cost.seconds(n) for n in tokens], cost.source
     kv = None if architecture is None else architecture.kv_bytes_per_token(_number_bytes(trace))
     if kv is not None:
         frame["swap_s"] = [link.seconds(kv * n / devices, write_out=write_out) for n in tokens]
         ways = phrase("out and in") if write_out else phrase("in only")
         swapped = phrase("{source}, {ways}", source=link.source, ways=ways)
         swapped += phrase(", {n} links", n=devices) if devices > 1 else ""
-        frame["swap_source"] = swapped
+    frame["recompute_source"], frame["swap_source"] = computed, swapped
     found = crossings(frame)
     frame.attrs = {
         "crossings": found,
-        "summary": _summary(frame, found),
+        "summary": _summary(frame, found, {"recompute": computed, "swap": swapped}),
+        "recompute_source": computed,
         "swap_source": swapped,
         "kv_bytes_per_token": kv,
         "measured_to": (cost.max_tokens or None) if cost else None,
@@ -151,7 +152,13 @@ def estimated_cost(
         token_s=float(architecture.flops(1, 0) - per_pair) / per_s,
         pair_s=per_pair / per_s,
         fixed_s=0.0,
-        source=f"estimate: {share:.0%} of the published peak of {devices} × {device.name}, {architecture.name}",
+        source=phrase(
+            "estimate: {share:.0%} of the published peak of {devices} × {device}, {model}",
+            share=share,
+            devices=devices,
+            device=device.name,
+            model=architecture.name,
+        ),
     )
 
 
@@ -172,10 +179,10 @@ def _lengths(max_tokens: int) -> Floats:
     return np.unique(np.rint(np.geomspace(low, max_tokens, max(count, 2)))).astype(np.float64)
 
 
-def _summary(frame: pd.DataFrame, found: list[float]) -> str:
+def _summary(frame: pd.DataFrame, found: list[float], sources: Mapping[str, str]) -> str:
     for way in ("recompute", "swap"):
         if frame[f"{way}_s"].isna().any():
-            return phrase("{way}: {why}", way=phrase(way), why=phrase(frame[f"{way}_source"].iloc[0]))
+            return phrase("{way}: {why}", way=phrase(way), why=sources[way])
     first, low, high = frame.iloc[0], frame["tokens"].iloc[0], frame["tokens"].iloc[-1]
     recompute, swap = phrase("recompute"), phrase("swap")
     cheaper = [recompute, swap] if first["recompute_s"] < first["swap_s"] else [swap, recompute]

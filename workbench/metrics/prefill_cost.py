@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.architecture import pairs
+from workbench.i18n import phrase
 from workbench.metrics.gaps import Floats
 from workbench.metrics.step_table import StepTable
 from workbench.robust import ROUNDS, huber_weights
@@ -73,7 +74,11 @@ def prefill_cost(trace: Trace) -> PrefillCost | None:
         token_s=float(weights[1]),
         pair_s=float(weights[2]),
         fixed_s=float(weights[0]),
-        source=f"{trace.meta.get('label') or 'origin not stated'}, measured over {int(prefills.sum()):,} prefill steps",
+        source=phrase(
+            "{label}, measured over {steps:,} prefill steps",
+            label=phrase(str(trace.meta.get("label") or "origin not stated")),
+            steps=int(prefills.sum()),
+        ),
         error=float(np.median(off)),
         steps=int(prefills.sum()),
         max_tokens=int(reach.max()),

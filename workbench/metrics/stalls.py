@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.config import SLO
-from workbench.i18n import phrase, phrases
+from workbench.i18n import phrase, phrase_counted, phrases
 from workbench.metrics.gaps import Floats, Gaps
 from workbench.metrics.preemptions import Preemptions
 from workbench.metrics.stall_parts import GapParts, Parts
@@ -146,7 +146,8 @@ def _unknown(steps: StepTable, low: int, high: int) -> Blame:
     longest = low + int(steps.seconds[low:high].argmax())
     gone = int(steps.number[high - 1] - steps.number[max(low - 1, 0)]) - (high - 1 - max(low - 1, 0))
     most = steps.seconds[longest] * 1e3
-    told = phrase("{count:,} steps in the gap, the longest {most:,.0f} ms", count=high - low, most=most)
+    there = phrase_counted("{n:,} step", "{n:,} steps", high - low)
+    told = phrase("{steps} in the gap, the longest {most:,.0f} ms", steps=there, most=most)
     if gone > 0:
         told += phrase(", {gone:,} records were lost", gone=gone)
     return "unknown", int(steps.number[longest]), None, told

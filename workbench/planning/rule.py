@@ -10,7 +10,7 @@ from pydantic import Field
 
 from workbench.architecture import Architecture
 from workbench.config import SLO, Frozen
-from workbench.i18n import phrase, phrases
+from workbench.i18n import phrase, phrase_counted, phrases
 from workbench.metrics.requests import request_metrics
 from workbench.planning.step_facts import step_facts
 from workbench.trace import Trace
@@ -121,7 +121,8 @@ class Verdict:
         said = [
             phrase("{name} for {part:.0%}", name=name, part=part) for name, part in parts.items() if round(part, 2) > 0
         ]
-        cut = [phrase("given up after {requests} requests", requests=self.requests)] if self.cut_s is not None else []
+        given_up = phrase_counted("given up after {n} request", "given up after {n} requests", self.requests)
+        cut = [given_up] if self.cut_s is not None else []
         return phrases(", ", [*(said + grows or [phrase("none missed")]), *cut])
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import altair as alt
 
-from workbench.printable import letters
+from workbench.printable import in_lines, letters
 from workbench.report.svg import static_svg
 from workbench.ui.charts.localise import localise
 
@@ -56,6 +55,6 @@ def wrap_heading(spec: dict[str, Any]) -> None:
                 continue
             pieces = [part]
             if letters(part) > most:
-                pieces = textwrap.wrap(part, most, break_long_words=False, break_on_hyphens=False)
+                pieces = in_lines(part, most)
             wrapped[-1:] = [*filter(None, wrapped[-1:]), *pieces]
     title["subtitle"] = wrapped

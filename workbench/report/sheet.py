@@ -22,6 +22,7 @@ from workbench.report.parsed import outside
 from workbench.report.seal import broken_seal
 from workbench.report.sheet_charts import PICTURES, claim_chart
 from workbench.report.svg import static_svg
+from workbench.ui.charts.localise import localise
 
 TITLE = marked("What articles say of chunked prefill, and what was seen here")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -108,7 +109,7 @@ def verify_sheet(path: Path | str) -> list[str]:
 def _drawn(row: Row) -> str:
     if row.verdict is None or row.claim.id not in PICTURES:
         return ""
-    spec: dict[str, Any] = claim_chart(row).to_dict()
+    spec: dict[str, Any] = localise(claim_chart(row).to_dict())
     spec.pop("$schema", None)  # an address
     return static_svg(spec, row.claim.id)
 

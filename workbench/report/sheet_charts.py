@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.claims import article_table, chunking_table, long_prompts
 from workbench.claims.sheet import Row
-from workbench.claims.verdict import origin_of
+from workbench.claims.verdict import origin_of, origins
 from workbench.errors import WorkbenchError
 from workbench.i18n import marked, translate
 from workbench.ui.charts import (
@@ -78,7 +78,8 @@ def _bands(row: Row, look: Look) -> Any:
 
 def _largest(row: Row, look: Look) -> Any:
     engines = row.evidence.engines if row.evidence else ()
-    return largest_step_chart(chunking_table(engines), _DOCUMENT, row.origin, look)
+    where = origins(one.without.meta for one in engines)
+    return largest_step_chart(chunking_table(engines), _DOCUMENT, where, look)
 
 
 def _policies(row: Row, look: Look) -> Any:

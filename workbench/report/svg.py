@@ -10,7 +10,7 @@ from typing import Any
 import vl_convert
 
 from workbench.printable import printable, printable_data
-from workbench.ui.charts.theme import VEGA_LITE
+from workbench.ui.charts.theme import VEGA_LITE, font
 
 _NUMBERS = re.compile(r'\b(d|x|y|x1|x2|y1|y2|transform|width|height)="([^"<>]*)"')
 _DECIMALS = re.compile(r"(\.\d\d)\d+")
@@ -22,19 +22,22 @@ _ESCAPED = re.compile(r"\\u(?:00(?:0[0-8bcef]|[189][0-9a-f]|7f)|fff[ef])", re.I)
 _FEW = 4  # a run of fewer equal marks stays as it is
 
 
-def static_svg(spec: dict[str, Any], prefix: str) -> str:
-    """Render a Vega-Lite spec as SVG for inlining in HTML.
+def static_svg(spec: dict[str, Any], prefix: str, *, alone: bool = False) -> str:
+    """Render a Vega-Lite spec as SVG for inlining in HTML, or for a file of its own.
 
-    Coordinates are cut to a hundredth of a pixel, the font is left to the page, ids get ``prefix``, and runs of marks
-    that differ only in place share one symbol: a third of the size.
+    Coordinates are cut to a hundredth of a pixel, the font is said once or left to the page, ids get ``prefix``, and
+    runs of marks that differ only in place share one symbol: a third of the size.
 
     Args:
         spec: the chart.
         prefix: unique in the page, since all SVG in a page share one space of ids.
+        alone: whether it is to be a file, which has no page to name its font.
     """
     text: str = vl_convert.vegalite_to_svg(printable_data(spec, _drawable), vl_version=VEGA_LITE, allowed_base_urls=[])
     text = _NUMBERS.sub(lambda m: f'{m[1]}="{_DECIMALS.sub(_cut, m[2])}"', text)
     text = _ID.sub(rf"\g<1>{prefix}-", _FONT.sub("", text))
+    if alone:
+        text = text.replace("<svg ", f'<svg font-family="{font()}" ', 1)
     return _share(text, prefix)
 
 

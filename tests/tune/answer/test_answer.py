@@ -98,7 +98,7 @@ def test_simulated_figures_are_not_compared_with_measured_ones():
 
 def test_a_pick_that_plain_vllm_cannot_serve_comes_with_one_that_it_can():
     answer = Answer.of([result(0, {"policy": "qos"}, 4.0), result(1, {"policy": "chunked"}, 3.0)], GOAL)
-    assert "the policy qos is none of plain vLLM's; the best that it can serve is chunked, 25.0% behind" in answer.words
+    assert "plain vLLM has no policy qos; the best that it can serve is chunked, 25.0% behind" in answer.words
     assert answer.best_stock.name == "chunked"
     assert Answer.of(SEARCH, GOAL).best_stock is None
 

@@ -10,6 +10,7 @@ from workbench.cli import app, main
 from workbench.cli.compare import show
 from workbench.errors import InputError
 from workbench.tune.compare import Comparing, Comparison, Round, setting_of
+from workbench.ui.charts.theme import FONT, FONT_ZH
 
 FIELDS = ("engine=simulated", "model=qwen2.5-7b", "gpu=H100", "step_time=roofline")
 SIMULATED = [word for field in FIELDS for word in ("--set", field)]
@@ -50,7 +51,19 @@ def test_the_smaller_budget_keeps_the_long_prompt_waiting(played):
     assert told["origin"] == "simulated · roofline, uncalibrated"
     assert {row["measure"] for row in told["measures"]} >= {"throughput", "gap_p99", "gap_max", "long_ttft"}
     assert len([one for one in folder.iterdir() if one.is_dir()]) == 8, "every play is kept"
-    assert "B better" in (folder / "c.svg").read_text()
+    drawn = (folder / "c.svg").read_text()
+    assert "B better" in drawn
+    assert f'<svg font-family="{FONT}"' in drawn, "there is no page around it to name one"
+
+
+def test_a_chart_in_chinese_has_words_and_a_font_for_them(played, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBENCH_LANG", "zh")
+    one, other = json.loads(played[1].stdout)["rounds"][0]["runs"]
+    assert run(one, other, "--chart", str(tmp_path / "zh.svg")).exit_code == 0
+    drawn = (tmp_path / "zh.svg").read_text(encoding="utf-8")
+    assert f'<svg font-family="{FONT_ZH}"' in drawn
+    assert "，已记录的运行" in drawn
+    assert "gap P99" not in drawn
 
 
 def test_two_of_its_runs_are_compared_again_from_disk(played):

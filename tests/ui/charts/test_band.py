@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from workbench.i18n import speaking
 from workbench.ui.charts import LIGHT, Look, band_chart, largest_step_chart
 
 ORIGIN = "simulated · roofline, uncalibrated"
@@ -51,3 +52,15 @@ def test_the_largest_step_has_a_line_an_engine_and_the_prompt(svg, subtitle, row
     assert "takes 95% of the memory" in text
     assert "a prompt of 65,536 tokens is larger in 2 of 4 cases" in chart.to_dict()["description"]
     assert {row["tokens"] for row in rows(chart) if "engine" in row} == {73_316, 74_852, 46_015, 47_551}
+
+
+def test_both_are_told_in_chinese(table, svg, subtitle):
+    index = pd.MultiIndex.from_product([[0.92], [512, 2048]], names=["memory share", "budget"])
+    steps = pd.DataFrame({"largest step": [73_316, 46_015]}, index=index)
+    with speaking("zh"):
+        band, largest = band_chart(table, ["TTFT, s"], ORIGIN), largest_step_chart(steps, 65_536, ORIGIN)
+    assert band.to_dict()["title"]["text"] == "文章说法、模拟结果与下限"
+    assert ">TTFT，s（对数）<" in svg(band)
+    assert "菱形：文章的说法" in "".join(band.to_dict()["title"]["subtitle"])
+    assert "占用 92% 的显存" in svg(largest)
+    assert "2 种情况中有 1 种容不下 65,536 个 token 的提示词" in largest.to_dict()["description"]

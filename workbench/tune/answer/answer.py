@@ -179,7 +179,7 @@ class Answer:
 
     def _stock_words(self, best: Candidate, aim: Objective) -> str:
         stock, searched = self.best_stock, next((one for one in self.ranking if one.point.key == best.point.key), None)
-        policy = phrase("the policy {policy} is none of plain vLLM's", policy=best.point.hot["policy"])
+        policy = phrase("plain vLLM has no policy {policy}", policy=best.point.hot["policy"])
         if stock is None or searched is None:
             return phrase(
                 "{policy}; no setting that it can serve was played to its end within the limits", policy=policy

@@ -60,7 +60,8 @@ class RecordedComparison:
     def title(self) -> str:
         """What is compared."""
         a, b = (names[0] if len(names) == 1 else phrase("{n} runs", n=len(names)) for names in (self.a, self.b))
-        return phrase("{a} against {b}, recorded", a=a, b=b)
+        pair = phrase("{a} against {b}", a=a, b=b)
+        return pair if self.origin.startswith("recorded") else phrase("{pair}, recorded", pair=pair)
 
     @property
     def verdict(self) -> Verdict:

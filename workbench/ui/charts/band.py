@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from workbench.i18n import marked
+from workbench.i18n import counted, marked, translate
 from workbench.ui.charts.scales import decades, powers
 from workbench.ui.charts.theme import Look, config
 
 NAME = marked("Said, simulated, and the floor")
-SIMULATED, SAID, FLOOR = "simulated", "the article", "the floor, nothing is faster"
+SIMULATED, SAID, FLOOR = marked("simulated"), marked("the article"), marked("the floor, nothing is faster")
 _ROW = 30  # px of a setting
 
 
@@ -43,14 +43,22 @@ def band_chart(table: pd.DataFrame, figures: Sequence[str], origin: str, look: L
         *plots,
         spacing=14,
         title=alt.TitleParams(
-            text=look.title or NAME,
+            text=look.title or translate(NAME),
             subtitle=[
-                f"{origin} · line: from the fastest to the slowest kernels",
-                f"dot: {SIMULATED} · diamond: {SAID} (filled: below the floor, impossible) · bar: {FLOOR}",
+                translate("{origin} · line: from the fastest to the slowest kernels", origin=translate(origin)),
+                translate(
+                    "dot: {simulated} · diamond: {said} (filled: below the floor, impossible) · bar: {floor}",
+                    simulated=translate(SIMULATED),
+                    said=translate(SAID),
+                    floor=translate(FLOOR),
+                ),
             ],
         ),
-        description=(
-            f"{' and '.join(figures)} of {len(names)} settings, simulated ({origin}), beside {SAID} and the floor."
+        description=translate(
+            "{figures} of {settings}, simulated ({origin}), beside what the article says and the floor.",
+            figures=translate(" and ").join(map(translate, figures)),
+            settings=counted("{n} setting", "{n} settings", len(names)),
+            origin=translate(origin),
         ),
     )
     return chart if look.bare else chart.configure(**config(look.palette))
@@ -63,7 +71,9 @@ def _plot(rows: pd.DataFrame, figure: str, names: list[str], look: Look) -> alt.
     x = alt.X(
         "simulated:Q",
         scale=alt.Scale(type="log", domain=list(span), nice=False),
-        axis=alt.Axis(title=f"{figure} (log)", values=powers(span), format=",~g", grid=True),
+        axis=alt.Axis(
+            title=translate("{figure} (log)", figure=translate(figure)), values=powers(span), format=",~g", grid=True
+        ),
     )
     base = alt.Chart(rows).encode(y=alt.Y("policy:N", sort=names, axis=alt.Axis(title=None, labelLimit=180)))
     tips = ["policy:N", *(alt.Tooltip(f"{name}:Q", format=",.4~g") for name in ("simulated", "low", "high"))]

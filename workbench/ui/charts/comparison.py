@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import TYPE_CHECKING
 
 import altair as alt
@@ -12,6 +11,7 @@ import pandas as pd
 
 from workbench.i18n import marked, translate
 from workbench.origin import in_pieces
+from workbench.printable import in_lines
 from workbench.tune.compare.comparison import Comparison
 from workbench.tune.compare.measures import MEASURES
 from workbench.ui.charts.theme import Look, config, message_chart
@@ -23,7 +23,8 @@ NAME = marked("A against B")
 _AXIS = marked("B better  ←  times as good (log)  →  A better")
 _EACH = marked("primary measure, each round · circle: A first, square: B first")
 _ROW = 26  # px of a measure
-_LABELS = 170  # px for their names
+_LABELS = 190  # px for their names
+_LETTER = 5.5  # px, of the lines below the heading, which Vega does not wrap
 _FINEST = 1.02  # least span of the axis to either side
 _STEPS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
 
@@ -41,7 +42,7 @@ def comparison_chart(found: Comparison | RecordedComparison, look: Look | None =
     """
     look = look or Look(width=560)
     rows = advantages(found)
-    words = translate(found.verdict.words)
+    words, line = translate(found.verdict.words), int((look.width - _LABELS) / _LETTER)
     if rows.empty:
         return message_chart(
             look,
@@ -60,7 +61,7 @@ def comparison_chart(found: Comparison | RecordedComparison, look: Look | None =
         spacing=14,
         title=alt.TitleParams(
             text=look.title or f"{translate(NAME)}{translate(': ')}{translate(found.title)}",
-            subtitle=[in_pieces(found.origin), *_wrapped(words)],
+            subtitle=[*in_lines(in_pieces(found.origin), line), *in_lines(words, line)],
         ),
         description=translate(
             "Ratios of {count} measures of two settings with their intervals ({said}).",
@@ -193,8 +194,3 @@ def _ground(top: float, resolve: float, look: Look, title: str) -> list[alt.Char
             .encode(x=_x(top, title, "low"), x2="high:Q"),
         )
     return layers
-
-
-def _wrapped(words: str, width: int = 96) -> list[str]:
-    """A sentence in lines, since Vega does not wrap subtitles."""
-    return textwrap.wrap(words, width)

@@ -15,7 +15,7 @@ from workbench.ui.charts.scales import decades, powers, y_axis
 from workbench.ui.charts.theme import Look, finish, message_chart
 
 NAME = marked("Recompute or swap")
-RECOMPUTE, SWAP = "recompute", "swap"
+RECOMPUTE, SWAP = marked("recompute"), marked("swap")
 _SHAPES, _DASHES = {RECOMPUTE: "square", SWAP: "circle"}, {RECOMPUTE: [1, 0], SWAP: [6, 3]}
 
 
@@ -34,13 +34,15 @@ def crossover_chart(costs: Trace | pd.DataFrame, look: Look | None = None) -> al
     table = metrics.crossover(costs) if isinstance(costs, Trace) else costs
     known = {way: _floats(table, f"{way}_s") for way in (RECOMPUTE, SWAP)}
     there = [way for way, seconds in known.items() if seconds.notna().any()]
-    sources = [f"{way}: {_source(table, way)}" for way in (RECOMPUTE, SWAP)]
+    sources = [f"{translate(way)}{translate(': ')}{_source(table, way)}" for way in (RECOMPUTE, SWAP)]
     if not there:
         return message_chart(
             look,
             name=NAME,
-            subtitle=where or "no costs",
-            message="No cost of a recompute or a swap in this trace:\nno prefill was measured and no link is known.",
+            subtitle=where or translate("no costs"),
+            message=translate(
+                "No cost of a recompute or a swap in this trace:\nno prefill was measured and no link is known."
+            ),
         )
     reach = table.attrs.get("measured_to")
     rows = pd.concat(
@@ -53,28 +55,38 @@ def crossover_chart(costs: Trace | pd.DataFrame, look: Look | None = None) -> al
     y_span = look.y_domain or decades(rows["seconds"])
     chart = alt.layer(*_curves(rows, there, x_span, y_span, look), *_equal(crossings(table), x_span, look))
     if rows["beyond"].any():
-        sources[0] += f"; hollow: extrapolated beyond {reach:,.0f} tokens"
+        sources[0] += translate("; hollow: extrapolated beyond {reach:,.0f} tokens", reach=reach)
     heading = " · ".join(text for text in (where, _summary(table)) if text)
     return finish(
         chart,
         look,
         name=NAME,
         subtitle=[heading, *sources],
-        description="Lines: seconds to bring a context back against its tokens, both logarithmic. "
-        f"{'; '.join([_summary(table), *sources])}.",
+        description=translate(
+            "Lines: seconds to bring a context back against its tokens, both logarithmic. {said}.",
+            said=translate("; ").join([_summary(table), *sources]),
+        ),
     )
 
 
 def _summary(table: pd.DataFrame) -> str:
     """Which way is cheaper and where that changes, as the table says it of itself."""
     found = crossings(table)
-    return str(table.attrs.get("summary") or (f"equal at {found[0]:,.0f} tokens" if found else "no crossing"))
+    if said := table.attrs.get("summary"):
+        return translate(said)
+    return _equal_at(found[0]) if found else translate("no crossing")
+
+
+def _equal_at(tokens: float) -> str:
+    return translate("equal at {tokens:,.0f} tokens", tokens=tokens)
 
 
 def _source(table: pd.DataFrame, way: str) -> str:
     """Where the figures of a way come from."""
-    said = table[f"{way}_source"].dropna().unique() if f"{way}_source" in table else []
-    return " and ".join(map(str, said)) or "source not stated"
+    if said := table.attrs.get(f"{way}_source"):
+        return translate(said)
+    named = table[f"{way}_source"].dropna().unique() if f"{way}_source" in table else []
+    return translate(" and ").join(map(str, named)) or translate("source not stated")
 
 
 def _floats(table: pd.DataFrame, name: str) -> pd.Series:
@@ -129,7 +141,7 @@ def _equal(found: list[float], x_span: tuple[float, float], look: Look) -> list[
     if not inside:
         return []
     middle = float(np.sqrt(x_span[0] * x_span[1]))
-    rows = pd.DataFrame({"tokens": inside, "label": [f"equal at {at:,.0f} tokens" for at in inside]})
+    rows = pd.DataFrame({"tokens": inside, "label": [_equal_at(at) for at in inside]})
     base = alt.Chart(rows).encode(x="tokens:Q")
     return [
         base.mark_rule(color=look.palette.ink, strokeDash=[1, 3], strokeWidth=1.5, aria=False),

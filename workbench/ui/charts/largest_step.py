@@ -32,7 +32,7 @@ def largest_step_chart(
     look = look or Look(height=220)
     rows = table.reset_index()[["memory share", "budget", "largest step"]]
     rows.columns = ["share", "budget", "tokens"]
-    rows["engine"] = [f"takes {share:.0%} of the memory" for share in rows["share"]]
+    rows["engine"] = [translate("takes {share:.0%} of the memory", share=one) for one in rows["share"]]
     names = list(dict.fromkeys(rows["engine"]))
     colours = look.palette
     ends = (int(rows["budget"].min()), int(rows["budget"].max()))
@@ -74,12 +74,19 @@ def largest_step_chart(
         look,
         name=NAME,
         subtitle=[
-            f"{origin} · memory counted from sizes (estimate)",
-            f"rule: a prompt of {prompt_tokens:,} tokens; where a line is under it, it dies without chunks · "
-            "diagonal: the largest step with chunks",
+            translate("{origin} · memory counted from sizes (estimate)", origin=translate(origin)),
+            translate(
+                "rule: a prompt of {tokens:,} tokens; where a line is under it, it dies without chunks · diagonal: the "
+                "largest step with chunks",
+                tokens=prompt_tokens,
+            ),
         ],
-        description=(
-            f"Largest single step of {len(names)} engines against the budget; a prompt of {prompt_tokens:,} tokens is "
-            f"larger in {int(dies.sum())} of {len(rows)} cases."
+        description=translate(
+            "Largest single step against the budget, a line an engine, {engines} in all; a prompt of {tokens:,} tokens "
+            "is larger in {dies} of {all} cases.",
+            engines=len(names),
+            tokens=prompt_tokens,
+            dies=int(dies.sum()),
+            all=len(rows),
         ),
     )

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.origin import in_pieces
 from workbench.planning.plan import Plan
 from workbench.planning.rows import Row
@@ -99,7 +99,8 @@ def plan_chart(plan: Plan, look: Look | None = None) -> alt.Chart | alt.LayerCha
         name=CONTOUR,
         subtitle=subtitle,
         description=translate(
-            "Heat map: requests/s that meet the SLO at {count} settings of budget and chunk cap. ", count=len(cells)
+            "Heat map: requests/s that meet the SLO at {settings} of budget and chunk cap. ",
+            settings=counted("{n} setting", "{n} settings", len(cells)),
         )
         + " ".join(f"{cell['setting']}: {cell['requests/s']} ({cell['band']})." for cell in cells),
     )

@@ -9,7 +9,7 @@ import altair as alt
 
 from workbench import metrics
 from workbench.config import SLO
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.trace import Trace
 from workbench.ui.charts.data import run_span
 from workbench.ui.charts.gaps import gap_chart, gap_domain
@@ -54,8 +54,8 @@ def policy_chart(runs: Mapping[str, Trace], slo: SLO, look: Look | None = None) 
             subtitle=[
                 f"{origins(runs)} · "
                 + translate(
-                    "{count} policies under the same load · SLO {gap:,.0f} ms between tokens",
-                    count=len(runs),
+                    "{policies} under the same load · SLO {gap:,.0f} ms between tokens",
+                    policies=counted("{n} policy", "{n} policies", len(runs)),
                     gap=slo.gap_ms,
                 ),
                 _stall_words(runs, slo) + translate("shaded: prefill of a long prompt"),
@@ -63,8 +63,8 @@ def policy_chart(runs: Mapping[str, Trace], slo: SLO, look: Look | None = None) 
         ),
         description=(
             translate(
-                "Token gaps of {count} policies against time on one scale, then TTFT and gaps of each class ({where}).",
-                count=len(runs),
+                "Token gaps of {policies} against time on one scale, then TTFT and gaps of each class ({where}).",
+                policies=counted("{n} policy", "{n} policies", len(runs)),
                 where=origins(runs),
             )
         ),

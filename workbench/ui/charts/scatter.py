@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.metrics import MemoryFit, memory_fit, pooled
 from workbench.trace import Trace
 from workbench.ui.charts.data import decimate, timeline
@@ -94,7 +94,7 @@ def memory_scatter(traces: Mapping[str, Trace], look: Look | None = None) -> alt
         )
     )
     layers = [dots]
-    words = translate("{count:,} steps", count=len(points))
+    words = counted("{n:,} step", "{n:,} steps", len(points))
     if fit is not None:
         tokens = np.linspace(fit.min_tokens, fit.max_tokens, 40)
         curve = pd.DataFrame({"tokens": tokens.round(1), "activation_mib": [fit.bytes_at(n) / MIB for n in tokens]})

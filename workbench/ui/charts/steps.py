@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.trace import Trace
 from workbench.ui.charts.data import bar_ends, decimate, hold_s, on_span, timeline
 from workbench.ui.charts.knobs import RULES, knob_frames
@@ -48,8 +48,8 @@ def step_chart(trace: Trace, look: Look | None = None) -> alt.Chart | alt.LayerC
     )
     prefill, decode = int(steps["prefill_tokens"].sum()), int(steps["decode_tokens"].sum())
     made = translate(
-        "{count:,} steps · {prefill:,} prefill and {decode:,} decode tokens",
-        count=len(steps),
+        "{steps} · {prefill:,} prefill and {decode:,} decode tokens",
+        steps=counted("{n:,} step", "{n:,} steps", len(steps)),
         prefill=prefill,
         decode=decode,
     )

@@ -144,6 +144,11 @@ def finish(
     return chart if look.bare else chart.configure(**config(look.palette))
 
 
+def font() -> str:
+    """Names of fonts, the best first, that have the letters of the language that is spoken."""
+    return FONT_ZH if spoken() == "zh" else FONT
+
+
 def config(colours: Palette) -> dict[str, Any]:
     """The top-level Vega-Lite config of a palette."""
     axis: dict[str, Any] = {
@@ -162,7 +167,7 @@ def config(colours: Palette) -> dict[str, Any]:
     }
     return {
         "background": "transparent" if colours is PAGE else colours.ground,
-        "font": FONT_ZH if spoken() == "zh" else FONT,
+        "font": font(),
         "padding": PADDING,
         "view": {"stroke": None},
         "axis": axis,

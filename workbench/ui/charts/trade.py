@@ -5,12 +5,12 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.ui.charts.scales import decades, powers, y_axis
 from workbench.ui.charts.theme import Look, config
 
 NAME = marked("Gaps against speed")
-PEAK, USUAL = "P99 during the prefill", "P50 before it"
+PEAK, USUAL = marked("P99 during the prefill"), marked("P50 before it")
 _COLUMNS = ("largest chunk", "TTFT s", "prefill tokens/s", "gap before P50 ms", "gap during P99 ms")
 
 
@@ -57,22 +57,28 @@ def trade_chart(table: pd.DataFrame, slo_ms: float, origin: str, look: Look | No
     )
     lower = [
         alt.layer(*_series(rows, at, _linear(field, title, rows), colours.prefill, colours.ground))
-        for at, field, title in ((x, "ttft", "TTFT, s"), (last_x, "rate", "prefill, tokens/s"))
+        for at, field, title in ((x, "ttft", translate("TTFT, s")), (last_x, "rate", translate("prefill, tokens/s")))
     ]
     chart = alt.vconcat(
         upper.properties(width=look.width, height=look.height),
         *(plot.properties(width=look.width, height=look.height * 2 // 3) for plot in lower),
         title=alt.TitleParams(
-            text=look.title or NAME,
+            text=look.title or translate(NAME),
             subtitle=[
-                f"{origin} · {len(rows)} settings · gaps of the streams beside the prompt · dashed rule: SLO "
-                f"{slo_ms:,.0f} ms",
-                "filled: budget · hollow: chunk cap",
+                translate(
+                    "{origin} · {settings} · gaps of the streams beside the prompt · dashed rule: SLO {slo:,.0f} ms",
+                    origin=translate(origin),
+                    settings=counted("{n} setting", "{n} settings", len(rows)),
+                    slo=slo_ms,
+                ),
+                translate("filled: budget · hollow: chunk cap"),
             ],
         ),
-        description=(
-            f"Gaps during the prefill, time to first token and prefill rate of {len(rows)} settings against the "
-            f"largest chunk ({origin})."
+        description=translate(
+            "Gaps during the prefill, time to first token and prefill rate against the largest chunk: {settings} "
+            "({origin}).",
+            settings=counted("{n} setting", "{n} settings", len(rows)),
+            origin=translate(origin),
         ),
         spacing=14,
     ).resolve_scale(fill="independent", strokeDash="independent")

@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 
 from workbench.config import SLO
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.trace import Trace
 from workbench.ui.charts.origin import origin
 from workbench.ui.charts.policy_table import ALL, policy_table
@@ -63,11 +63,11 @@ def policy_waits(
         ),
         description=(
             translate(
-                "{heading}: TTFT and token gaps of {classes} classes under {policies} policies, from P50 to P99, "
+                "{heading}: TTFT and token gaps of {classes} under {policies}, from P50 to P99, "
                 "on logarithmic axes ({where}).",
                 heading=heading,
-                classes=len(headings),
-                policies=len(runs),
+                classes=counted("{n} class", "{n} classes", len(headings)),
+                policies=counted("{n} policy", "{n} policies", len(runs)),
                 where=where,
             )
         ),

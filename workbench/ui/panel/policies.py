@@ -10,7 +10,7 @@ from html import escape
 
 from workbench.config import POLICIES, SLO
 from workbench.errors import EnvelopeError, InputError
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.policy_runs import choose
 from workbench.run import Run
 from workbench.session import Workbench
@@ -92,9 +92,10 @@ class PolicyForm:
         if self.problem or name is None:
             self._expect.text = ""
             return
+        runs = counted("{n} run", "{n} runs", len(chosen))
         if self._simulated:
             self._expect.text = translate(
-                "{count} simulated runs, in virtual time. The knobs are set back afterwards.", count=len(chosen)
+                "{runs}, simulated, in virtual time. The knobs are set back afterwards.", runs=runs
             )
             return
         with self._known:
@@ -104,13 +105,11 @@ class PolicyForm:
         if measured is not None:
             source = marked("as the last one took here")
         if each is None:
-            self._expect.text = translate(
-                "{count} runs, one after the other; the load stops what plays before.", count=len(chosen)
-            )
+            self._expect.text = translate("{runs}, one after the other; the load stops what plays before.", runs=runs)
         else:
             self._expect.text = translate(
-                "{count} runs of about {each:,.0f} s, {all} in all ({source}). The knobs are set back afterwards.",
-                count=len(chosen),
+                "{runs} of about {each:,.0f} s, {all} in all ({source}). The knobs are set back afterwards.",
+                runs=runs,
                 each=each,
                 all=_minutes(each * len(chosen)),
                 source=translate(source),

@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.config import EngineConfig
 from workbench.errors import EngineError
-from workbench.i18n import marked, translate
+from workbench.i18n import counted, marked, translate
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.store.folder import default_root
@@ -207,8 +207,8 @@ class TuneForm:
 
     def _finish(self, tune: Tune) -> None:
         took = translate(
-            "{trials} trials in {seconds:,.0f} s, study {name}",
-            trials=len(tune.results),
+            "{trials} in {seconds:,.0f} s, study {name}",
+            trials=counted("{n} trial", "{n} trials", len(tune.results)),
             seconds=time.monotonic() - self._begun,
             name=tune.name,
         )
