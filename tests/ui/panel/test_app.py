@@ -11,64 +11,11 @@ from workbench.errors import EngineDiedError, EngineStartError
 from workbench.policy_runs import PolicyRuns
 from workbench.presets import presets
 from workbench.ui.panel.app import LEAVE_AFTER, Panel
-from workbench.ui.panel.controls import Control
-from workbench.ui.panel.parts import Button
-from workbench.workload.request import Request, Workload
-
-SHORT = Workload((Request("chat-0", "chat", 0, 0.0, (1, 2, 3), 3),))
-
-
-@pytest.fixture
-def bench(tmp_path, fake_engine, fake_drops, monkeypatch):
-    bench = Workbench(runs=tmp_path)
-    bench.engine = fake_engine(config=bench.config)
-    bench.engine.state = "new"
-    bench.engine.knobs = bench.config.envelope.defaults
-    bench._drops = fake_drops
-    monkeypatch.setattr(bench, "start", lambda progress=None: bench.engine.start(progress))
-    monkeypatch.setattr(bench, "_workload", lambda *_: SHORT)
-    monkeypatch.setattr(bench._memory, "sources", lambda _pid: [])
-    return bench
-
-
-@pytest.fixture
-def panel(bench):
-    panel = Panel(bench).follow()
-    yield panel
-    panel.close()
-    bench.stop()
-
-
-def settle(panel):
-    panel._actions.wait(60)
-    panel._refresh()
-
-
-def press(panel, name):
-    button = getattr(panel.buttons, name)
-    assert not button.disabled, f"{name} cannot be pressed"
-    button.press()
-    settle(panel)
-
-
-def pressable(panel):
-    one_by_one = {name: one for name, one in vars(panel.buttons).items() if isinstance(one, Button | Control)}
-    return {name for name, one in one_by_one.items() if not one.disabled}
-
-
-def until(true, seconds=10.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if true():
-            return True
-        time.sleep(0.02)
-    return False
-
 
 ALWAYS = {"pause", "code", "serve", "sglang"}
 
 
-def test_only_what_makes_sense_can_be_pressed(panel, bench):
+def test_only_what_makes_sense_can_be_pressed(panel, bench, press, pressable):
     assert pressable(panel) == ALWAYS | {"start"}
     assert panel.knob_form.disabled
     assert not panel.start_form.disabled
@@ -97,7 +44,7 @@ def test_a_clash_of_two_fields_names_both_and_disables_start(panel):
     assert panel.buttons.start.disabled
 
 
-def test_the_engine_starts_with_what_the_form_shows(panel, bench, monkeypatch):
+def test_the_engine_starts_with_what_the_form_shows(panel, bench, monkeypatch, press):
     started = []
     monkeypatch.setattr(bench, "configure", lambda **fields: started.append(fields))
     panel.start_form.controls["max_model_len"].show(2048)
@@ -107,7 +54,7 @@ def test_the_engine_starts_with_what_the_form_shows(panel, bench, monkeypatch):
     assert started[0]["model"] == "smollm2"
 
 
-def test_a_moved_slider_reaches_the_engine_as_one_revision(panel, bench):
+def test_a_moved_slider_reaches_the_engine_as_one_revision(panel, bench, press, until):
     press(panel, "start")
     budget = panel.knob_form.controls["budget"]
     budget.choose(64)
@@ -115,7 +62,7 @@ def test_a_moved_slider_reaches_the_engine_as_one_revision(panel, bench):
     assert until(lambda: "revision 1" in panel.board._status.get("state", ""))
 
 
-def test_a_change_from_a_cell_moves_the_slider_and_sends_nothing_back(panel, bench):
+def test_a_change_from_a_cell_moves_the_slider_and_sends_nothing_back(panel, bench, press):
     press(panel, "start")
     bench.knobs(budget=256, chunk=128)
     panel._refresh()
@@ -124,7 +71,7 @@ def test_a_change_from_a_cell_moves_the_slider_and_sends_nothing_back(panel, ben
     assert len(bench.engine.sent) == 1
 
 
-def test_a_refused_change_is_shown_and_the_slider_goes_back(panel, bench, monkeypatch):
+def test_a_refused_change_is_shown_and_the_slider_goes_back(panel, bench, monkeypatch, press):
     press(panel, "start")
     before = panel.knob_form.controls["budget"].value
 
@@ -139,7 +86,7 @@ def test_a_refused_change_is_shown_and_the_slider_goes_back(panel, bench, monkey
     assert not panel._log.alert.hidden
 
 
-def test_a_failed_start_is_explained_and_can_be_tried_again(panel, bench, monkeypatch):
+def test_a_failed_start_is_explained_and_can_be_tried_again(panel, bench, monkeypatch, press):
     def fail(_progress=None):
         raise EngineStartError("engine start: no memory left; choose smaller settings")
 
@@ -150,7 +97,7 @@ def test_a_failed_start_is_explained_and_can_be_tried_again(panel, bench, monkey
     assert not panel.start_form.disabled
 
 
-def test_stop_works_while_the_engine_starts_and_is_no_error(panel, bench, monkeypatch):
+def test_stop_works_while_the_engine_starts_and_is_no_error(panel, bench, monkeypatch, press, until):
     entered, stopped = threading.Event(), threading.Event()
 
     def slow(progress):
@@ -171,19 +118,7 @@ def test_stop_works_while_the_engine_starts_and_is_no_error(panel, bench, monkey
     assert not panel.buttons.start.disabled
 
 
-def test_the_board_follows_a_run_that_a_cell_started(panel, bench):
-    press(panel, "start")
-    bench.run("bursty_chat")
-    token = {"request": "chat-0", "n": 1}
-    bench.engine.sink.rows("tokens", [token | {"index": i, "client_s": 0.1 + 0.3 * i} for i in range(3)])
-    assert until(lambda: len(panel.board.rows.get("gaps", {}).get("gaps", {})) == 2)
-    gaps = sorted(row["gap"] for row in panel.board.rows["gaps"]["gaps"].values())
-    assert gaps == pytest.approx([300, 300])
-    assert until(lambda: panel.board._status["kpis"][0]["value"] == "300 · 300 · 300")
-    assert "playing bursty_chat" in panel.board._status["state"]
-
-
-def test_a_dropped_prompt_has_the_length_that_is_shown(panel, bench):
+def test_a_dropped_prompt_has_the_length_that_is_shown(panel, bench, press):
     press(panel, "start")
     press(panel, "run")
     panel.load_form.long_tokens.show(1024)
@@ -191,7 +126,7 @@ def test_a_dropped_prompt_has_the_length_that_is_shown(panel, bench):
     assert [request.prompt_tokens for request in bench.engine.playing.added] == [1024]
 
 
-def test_saving_leaves_a_run_and_says_where(panel, bench, tmp_path):
+def test_saving_leaves_a_run_and_says_where(panel, bench, tmp_path, press):
     press(panel, "start")
     press(panel, "run")
     press(panel, "save")
@@ -204,14 +139,14 @@ def test_saving_leaves_a_run_and_says_where(panel, bench, tmp_path):
     assert str(own / "report.html") in panel._hand.pane.markup
 
 
-def test_comparing_the_first_run_says_what_is_missing(panel):
+def test_comparing_the_first_run_says_what_is_missing(panel, press):
     press(panel, "start")
     press(panel, "run")
     press(panel, "compare")
     assert "expected at least two" in panel._log.errors[-1]
 
 
-def test_the_last_two_runs_are_compared(panel):
+def test_the_last_two_runs_are_compared(panel, press):
     press(panel, "start")
     for _ in range(2):
         press(panel, "run")
@@ -223,7 +158,7 @@ def test_the_last_two_runs_are_compared(panel):
     assert "<table" in panel._hand.pane.markup
 
 
-def test_code_and_command_are_of_what_is_shown(panel, bench, monkeypatch):
+def test_code_and_command_are_of_what_is_shown(panel, bench, monkeypatch, press):
     copied = []
     monkeypatch.setattr(panel.board, "copy", copied.append)
     panel.start_form.controls["max_model_len"].show(2048)
@@ -234,7 +169,7 @@ def test_code_and_command_are_of_what_is_shown(panel, bench, monkeypatch):
     assert "--max-model-len 2048" in copied[1]
 
 
-def test_there_is_one_panel_and_the_engine_stays_when_its_cell_runs_again(bench):
+def test_there_is_one_panel_and_the_engine_stays_when_its_cell_runs_again(bench, press, settle):
     first = Panel(bench).follow()
     press(first, "start")
     second = Panel(bench).follow()
@@ -245,7 +180,7 @@ def test_there_is_one_panel_and_the_engine_stays_when_its_cell_runs_again(bench)
     second.close()
 
 
-def test_a_panel_of_another_workbench_ends_the_engine_of_the_one_before(bench, tmp_path):
+def test_a_panel_of_another_workbench_ends_the_engine_of_the_one_before(bench, tmp_path, press):
     first = Panel(bench).follow()
     press(first, "start")
     other = Panel(Workbench(runs=tmp_path)).follow()
@@ -261,7 +196,7 @@ def test_an_error_in_any_thread_is_shown(panel):
     assert "ZeroDivisionError" in panel._log.errors[-1]
 
 
-def test_an_engine_that_dies_is_seen_and_its_cause_said(panel, bench):
+def test_an_engine_that_dies_is_seen_and_its_cause_said(panel, bench, press, until):
     press(panel, "start")
     bench.engine.state = "failed"
     assert until(lambda: panel.knob_form.disabled)
@@ -270,7 +205,7 @@ def test_an_engine_that_dies_is_seen_and_its_cause_said(panel, bench):
     assert not panel.buttons.start.disabled
 
 
-def test_what_is_odd_with_a_ready_engine_stands_in_place_of_its_revision(panel, bench):
+def test_what_is_odd_with_a_ready_engine_stands_in_place_of_its_revision(panel, bench, press):
     press(panel, "start")
     bench.engine.trouble = "attached server http://h/v1: no answer and no token for 9 s"
     assert panel._state() == bench.engine.trouble
@@ -278,7 +213,7 @@ def test_what_is_odd_with_a_ready_engine_stands_in_place_of_its_revision(panel, 
     assert panel._state().endswith("revision 0")
 
 
-def test_the_error_that_ended_a_run_is_said_once(panel, bench):
+def test_the_error_that_ended_a_run_is_said_once(panel, bench, press, until):
     press(panel, "start")
     press(panel, "run")
     bench.engine.playing.error = EngineDiedError("the engine died in mid-run: no memory left")
@@ -288,7 +223,7 @@ def test_the_error_that_ended_a_run_is_said_once(panel, bench):
     assert [error.split(" ", 1)[1] for error in panel._log.errors] == ["the engine died in mid-run: no memory left"]
 
 
-def test_a_button_does_what_it_says_also_when_that_has_just_ceased_to_be_true(panel, bench):
+def test_a_button_does_what_it_says_also_when_that_has_just_ceased_to_be_true(panel, bench, press, settle):
     press(panel, "start")
     press(panel, "run")
     run = bench.current_run
@@ -307,50 +242,11 @@ def test_start_up_fields_that_a_cell_sets_are_shown(panel, bench):
     assert panel.load_form.long_tokens.options[-1] == 2048 - 16
 
 
-def test_a_prompt_dropped_on_an_idle_engine_is_held_against_the_promise_that_is_shown(panel, bench):
+def test_a_prompt_dropped_on_an_idle_engine_is_held_against_the_promise_that_is_shown(panel, bench, press):
     press(panel, "start")
     panel.load_form.slo["gap_ms"].show(77)
     press(panel, "drop")
     assert bench.current_run.slo.gap_ms == 77
-
-
-def test_an_ended_run_stays_on_the_charts_when_the_window_changes(panel, bench):
-    press(panel, "start")
-    bench.run("bursty_chat")
-    tokens = [{"request": "chat-0", "n": 1, "index": i, "client_s": 0.1 + 0.3 * i} for i in range(3)]
-    bench.engine.sink.rows("tokens", tokens)
-    assert until(lambda: panel.board.rows.get("gaps", {}).get("gaps"))
-    bench.stop_load(10)
-    bench.current_run._playing.zero -= 100  # as if it had ended long ago
-    panel.board.window_s = 60.0
-    assert until(lambda: panel._feed._window_s == 60.0)
-    assert until(lambda: len(panel.board.rows.get("gaps", {}).get("gaps", {})) == 2)
-
-
-def test_the_last_figures_are_of_the_whole_run(panel, bench):
-    press(panel, "start")
-    bench.run("bursty_chat")
-    sink, token = bench.engine.sink, {"request": "chat-0", "n": 1}
-    sink.rows("tokens", [token | {"index": i, "client_s": 0.01 + 0.1 * i} for i in range(2)])
-    assert until(lambda: panel.board._status["kpis"][0]["value"] == "100 · 100 · 100")
-    sink.rows("tokens", [token | {"index": 2, "client_s": 7.11}])
-    bench.stop_load(10)
-    assert until(lambda: panel.board._status["kpis"][0]["value"].endswith("7,000"))
-
-
-def test_paused_charts_stay_what_they_are(panel, bench):
-    press(panel, "start")
-    bench.run("bursty_chat")
-    first = bench.current_run
-    assert until(lambda: panel._feed._run is first)
-    panel.buttons.pause.put(True)
-    bench.stop_load(10)
-    bench.run("bursty_chat")
-    panel.board.window_s = 60.0
-    time.sleep(0.4)
-    assert panel._feed._run is first
-    panel.buttons.pause.put(False)
-    assert until(lambda: panel._feed._run is bench.current_run)
 
 
 def test_a_panel_that_is_closed_leaves_no_widget(bench):
@@ -362,27 +258,7 @@ def test_a_panel_that_is_closed_leaves_no_widget(bench):
     assert len(ipywidgets.widgets.widget._instances) - before < 10
 
 
-def test_rows_that_went_before_the_panel_looked_are_no_loss(panel, bench):
-    press(panel, "start")
-    bench.run("bursty_chat")
-    bench.current_run.tail._most = 3
-    for n in range(10):
-        bench.engine.sink.rows("tokens", [{"request": "chat-0", "n": 1, "index": n, "client_s": 0.1 * n}])
-    time.sleep(0.3)
-    panel.board.window_s = 60.0
-    assert until(lambda: panel._feed._window_s == 60.0)
-    time.sleep(0.3)
-    assert panel.board._status["dropped"] == 0
-
-
-def test_the_charts_can_be_paused_and_their_window_set(panel):
-    panel.buttons.pause.put(True)
-    assert panel.board.paused
-    panel.window.choose(60.0)
-    assert panel.board.window_s == 60.0
-
-
-def test_a_dashboard_whose_page_is_gone_ends_its_engine(bench, monkeypatch):
+def test_a_dashboard_whose_page_is_gone_ends_its_engine(bench, monkeypatch, press, until):
     monkeypatch.setenv(LEAVE_AFTER, "1.5")
     panel = Panel(bench).follow()
     press(panel, "start")
@@ -394,7 +270,7 @@ def test_a_dashboard_whose_page_is_gone_ends_its_engine(bench, monkeypatch):
     assert until(lambda: panel.comm is None), "silent: Jupyter can tell that nothing goes on"
 
 
-def test_a_notebook_without_a_page_keeps_its_engine(panel, bench):
+def test_a_notebook_without_a_page_keeps_its_engine(panel, bench, press):
     press(panel, "start")
     panel.board.heard_s -= 1e6
     panel._refresh()
@@ -402,7 +278,7 @@ def test_a_notebook_without_a_page_keeps_its_engine(panel, bench):
     assert bench.engine.state == "ready"
 
 
-def test_the_prefix_cache_is_emptied(panel, bench, monkeypatch):
+def test_the_prefix_cache_is_emptied(panel, bench, monkeypatch, press, settle):
     emptied = []
     monkeypatch.setattr(bench, "reset_prefix_cache", lambda: emptied.append(1), raising=False)
     press(panel, "start")
@@ -413,7 +289,7 @@ def test_the_prefix_cache_is_emptied(panel, bench, monkeypatch):
     assert emptied == [1]
 
 
-def test_policies_are_compared_and_stopped_by_the_same_button(panel, bench, monkeypatch):
+def test_policies_are_compared_and_stopped_by_the_same_button(panel, bench, monkeypatch, press, settle, until):
     begun, over = threading.Event(), threading.Event()
     asked = []
 
@@ -439,23 +315,7 @@ def test_policies_are_compared_and_stopped_by_the_same_button(panel, bench, monk
     assert panel._log.errors == ()
 
 
-def test_a_page_that_asks_gets_a_step_explained(panel, bench, monkeypatch):
-    told = []
-    monkeypatch.setattr(panel.board, "tell", told.append)
-    press(panel, "start")
-    bench.run("bursty_chat")
-    step = {"step": 4, "scheduled_s": 0.1, "start_s": 0.1, "end_s": 0.4, "decode_tokens": 1, "prefill_tokens": 0,
-            "running": 1, "waiting": 0, "kv_use": 0.1, "revision": 1, "preempted": []}  # fmt: skip
-    bench.engine.sink.rows("steps", [step])
-    assert until(lambda: panel.board.rows.get("steps", {}).get("bars"))
-    panel.board._handle_custom_msg({"kind": "explain", "t": 0.2}, [])
-    panel.board._handle_custom_msg({"kind": "explain", "t": "nonsense"}, [])
-    assert until(lambda: told)
-    assert told[0]["title"] == "Step 4 at 0.10 s"
-    assert told[0]["facts"][0] == ("step 4", "300.0 ms; 1 decode tokens, 0 prefill tokens")
-
-
-def test_nobody_reads_ready_before_the_knobs_can_be_turned(panel, bench):
+def test_nobody_reads_ready_before_the_knobs_can_be_turned(panel, bench, until):
     seen = []
     push = panel.board.push
 
@@ -477,7 +337,7 @@ def test_a_panel_is_few_widgets_for_a_page_to_load(bench):
     assert len(made) <= 12
 
 
-def test_a_preset_that_needs_hot_knobs_turns_them_once_the_engine_runs(panel, bench, monkeypatch):
+def test_a_preset_that_needs_hot_knobs_turns_them_once_the_engine_runs(panel, bench, monkeypatch, press):
     turned = {name: one for name, one in presets().items() if one.changes}
     assert turned, "thrash lets requests in without room for their whole prompts"
     name, one = next(iter(turned.items()))
@@ -489,7 +349,7 @@ def test_a_preset_that_needs_hot_knobs_turns_them_once_the_engine_runs(panel, be
     assert {field: getattr(bench.engine.knobs, field) for field in one.changes} == dict(one.changes)
 
 
-def test_while_a_study_holds_the_engine_nothing_beside_it_can_be_turned_or_played(panel, bench):
+def test_while_a_study_holds_the_engine_nothing_beside_it_can_be_turned_or_played(panel, bench, press, pressable):
     press(panel, "start")
     before = pressable(panel)
     assert {"run", "drop"} <= before

@@ -17,7 +17,7 @@ STUB = Path(__file__).parents[2] / "engine" / "openai_stub.py"
 
 
 @pytest.fixture(scope="module")
-def panel(tmp_path_factory):
+def panel(tmp_path_factory, settle):
     server = subprocess.Popen([sys.executable, STUB, json.dumps({})], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     url = f"http://127.0.0.1:{int(server.stdout.readline())}"
     with Workbench(engine="attached", url=url, runs=tmp_path_factory.mktemp("runs")) as bench:
@@ -29,11 +29,6 @@ def panel(tmp_path_factory):
         panel.close()
     server.kill()
     server.communicate()
-
-
-def settle(panel):
-    panel._actions.wait(120)
-    panel._refresh()
 
 
 def test_the_form_shows_how_it_is_reached_and_nothing_that_is_not_known(panel):
@@ -71,7 +66,7 @@ def test_what_is_not_known_is_said_and_what_the_server_says_is_drawn(panel):
     assert "steps, batches and memory peaks" in panel.board._status["lacks"]
 
 
-def test_a_load_is_played_and_its_numbers_are_labelled(panel):
+def test_a_load_is_played_and_its_numbers_are_labelled(panel, settle):
     assert not panel.buttons.run.disabled
     panel._bench.drop_long(64)
     assert panel._bench.current_run.wait(60)
@@ -86,7 +81,7 @@ def test_a_load_is_played_and_its_numbers_are_labelled(panel):
     assert panel._log.errors == ()
 
 
-def test_the_command_of_somebody_elses_server_is_grey_and_says_why(panel, monkeypatch):
+def test_the_command_of_somebody_elses_server_is_grey_and_says_why(panel, monkeypatch, settle):
     copied = []
     monkeypatch.setattr(panel.board, "copy", copied.append)
     for button in (panel.buttons.serve, panel.buttons.sglang):

@@ -1,7 +1,5 @@
 """The panel on a simulated engine: vLLM's scheduler in a child, no weights, no browser."""
 
-import time
-
 import pytest
 
 from workbench import Workbench
@@ -9,7 +7,7 @@ from workbench.ui.panel.app import Panel
 
 
 @pytest.fixture(scope="module")
-def panel(tmp_path_factory, shared_simulator):
+def panel(tmp_path_factory, shared_simulator, settle):
     fields = {"engine": "simulated", "gpu": "H100", "count": 8, "max_model_len": 131072, "max_num_seqs": 32}
     with Workbench("llama-3.1-70b", runs=tmp_path_factory.mktemp("runs"), **fields) as bench:
         panel = Panel(bench).follow()
@@ -21,26 +19,12 @@ def panel(tmp_path_factory, shared_simulator):
         panel.close()
 
 
-def settle(panel):
-    panel._actions.wait(120)
-    panel._refresh()
-
-
-def until(true, seconds=20.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if true():
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def beside(panel):
     (one,) = [part for part in panel.knob_form.parts if part.id == "step_memory"]
     return one.text
 
 
-def test_the_badge_says_how_good_the_numbers_are(panel):
+def test_the_badge_says_how_good_the_numbers_are(panel, until):
     assert until(lambda: panel.board._status.get("badge") == "simulated · roofline, uncalibrated")
     assert panel._bench.config.engine == "simulated"
     assert panel._bench.config.gpus == 8
@@ -57,7 +41,7 @@ def test_the_line_beside_the_budget_is_recomputed_when_the_slider_moves(panel):
     assert panel._bench.engine.knobs.budget == 512
 
 
-def test_a_load_is_played_and_its_numbers_are_labelled(panel):
+def test_a_load_is_played_and_its_numbers_are_labelled(panel, settle, until):
     panel.load_form.scenario.choose("policies")
     panel.buttons.run.press()
     settle(panel)
@@ -73,9 +57,9 @@ def test_a_load_is_played_and_its_numbers_are_labelled(panel):
     assert not floors["impossible"].any()
 
 
-def test_a_comparison_of_policies_says_that_it_is_in_virtual_time(panel):
+def test_a_comparison_of_policies_says_that_it_is_in_virtual_time(panel, settle):
     form = panel.policy_form
-    assert "simulated runs, in virtual time" in next(p for p in form.drawer.parts if p.id == "policy_time").text
+    assert "runs, simulated, in virtual time" in next(p for p in form.drawer.parts if p.id == "policy_time").text
     for name, one in form.policies.items():
         one.show(name in ("chunked", "qos"))
     form.button.press()
