@@ -91,8 +91,9 @@ def test_gap_rows_are_those_of_the_static_chart(trace, board, look):
     assert all(row["series"] == row["stream"] for row in board.plain("gaps", "gaps"))
     stall = ("t", "t0", "gap", "stream")
     same(only(board.plain("gaps", "stalls"), *stall), drawn(chart, *stall))
-    same(only(board.plain("gaps", "shades"), "t", "t2", "what"), drawn(chart, "t", "t2", "what"))
-    assert board.plain("gaps", "shade_labels") == board.plain("gaps", "shades")
+    shades, names = board.plain("gaps", "shades"), board.plain("gaps", "shade_labels")
+    same(only([*shades, *names], "t", "t2", "what"), drawn(chart, "t", "t2", "what"))
+    same(only(names, "t", "what", "line"), drawn(chart, "t", "what", "line"))
     same(only(board.plain("gaps", "longest"), "gap", "label"), drawn(chart, "gap", "label"))
 
 
@@ -183,7 +184,7 @@ def test_what_left_the_window_is_dropped(trace, played):
 
 
 def test_names_of_prompts_do_not_lie_on_each_other_in_a_narrow_panel():
-    """At 480 px the first name ends at 26 s, at 720 px at 18."""
+    """At 480 px the first name ends at 26 s, at 720 px at 18: the second is a line higher."""
     rows = GapRows(SLO(), {"long-0": "long", "long-1": "long"}, 1000)
     sent = {"prompt_tokens": 16_384, "first_s": None, "class": "long"}
     for n, at in enumerate((2.0, 24.0)):
@@ -191,7 +192,7 @@ def test_names_of_prompts_do_not_lie_on_each_other_in_a_narrow_panel():
     rows.settle(Window(0.0, 60.0))
     added, _ = rows.drain()
     assert [row["t"] for row in added["shades"]] == [2.0, 24.0]
-    assert [row["t"] for row in added["shade_labels"]] == [2.0]
+    assert [(row["t"], row["line"]) for row in added["shade_labels"]] == [(2.0, 0), (24.0, 1)]
 
 
 def test_the_window_begins_at_zero_and_then_follows():

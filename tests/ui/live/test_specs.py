@@ -65,7 +65,7 @@ def test_a_spec_draws_the_rows_that_live_rows_makes(board, name, theme):
             ["SLO 150 ms", "rev 2", "doc-0: 3,000 tokens in", ">max ", "chat-0"],
             [palette.decode, palette.alert, palette.prefill],
         ),
-        "steps": (["rev 2", "doc-0", "prefill of others"], [palette.decode, palette.prefill, palette.ink]),
+        "steps": (["rev 2", "doc-0", "other prefill"], [palette.decode, palette.prefill, palette.ink]),
         "memory": (["weights", "KV pool", "resident"], [palette.memory, palette.weights, palette.kv]),
         "queue": (["running", "waiting"], [palette.kv, palette.alert]),
     }[name]

@@ -31,6 +31,7 @@ SHADE_LABELS = 8  # most long prefills that are named; the others are on hover o
 _BELOW = 30  # times below the usual gap; what is shorter came in one read with the token before
 _ROOM = 3  # a gap less than so many times below the promise has its figure above it
 _LETTER = 5.4  # px, width of one in a name
+_LINES = 2  # of names
 
 
 def draw_gaps(
@@ -47,8 +48,8 @@ def draw_gaps(
 
     Args:
         sources: ``gaps`` (t, gap, engine, stream, n and the field ``series``), ``stalls`` (t, t0, gap, stream and, in a
-            static chart, cause, detail, step), ``longest`` (t, gap, label), ``shades`` and ``shade_labels`` (t, t2,
-            what), and those of :func:`~workbench.ui.charts.knobs.draw_knobs`.
+            static chart, cause, detail, step), ``longest`` (t, gap, label), ``shades`` (t, t2, what) and
+            ``shade_labels`` (the same and line), and those of :func:`~workbench.ui.charts.knobs.draw_knobs`.
         look: of the chart.
         slo: its gap is a dashed line.
         domain: of the y axis, ms.
@@ -77,8 +78,10 @@ def shortest_told(nearly_all: float, usual: float) -> float:
     return max(nearly_all, usual / _BELOW)
 
 
-def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float, plot: int = 720) -> list[int]:
-    """Which spans can carry their names without one lying on another; the longest spans come first.
+def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float, plot: int = 720) -> dict[int, int]:
+    """Which spans can carry their names, and in which line from below, without one lying on another.
+
+    The longest spans come first; a name that has no room in the first line goes into the second.
 
     Args:
         spans: start, end (s) and name.
@@ -86,17 +89,19 @@ def readable(spans: Sequence[tuple[float, float, str]], low: float, high: float,
         high: right edge.
         plot: its width, px.
     """
-    taken: list[tuple[float, float]] = []
-    named = []
+    lines: list[list[tuple[float, float]]] = [[] for _ in range(_LINES)]
+    named: dict[int, int] = {}
     for place in sorted(range(len(spans)), key=lambda i: spans[i][0] - spans[i][1]):
         start, end, name = spans[place]
         width = letters(name) * _LETTER / plot * (high - low)
         late = start > (low + high) / 2  # as it is drawn: such a name ends where its span does
         begin = min(end, high) - width if late else max(start, low)
-        if all(begin > last or begin + width < first for first, last in taken):
-            taken.append((begin, begin + width))
-            named.append(place)
-    return sorted(named[:SHADE_LABELS])
+        for number, taken in enumerate(lines):
+            if all(begin > last or begin + width < first for first, last in taken):
+                taken.append((begin, begin + width))
+                named[place] = number
+                break
+    return dict(sorted(list(named.items())[:SHADE_LABELS]))
 
 
 def prefill_words(request: str, tokens: int, steps: int | None) -> str:
@@ -205,7 +210,7 @@ def _shading(sources: Sources, look: Look) -> list[alt.Chart]:
                 baseline="bottom",
                 align=alt.expr(f"{late} ? 'right' : 'left'"),
                 dx=alt.expr(f"{late} ? -4 : 4"),
-                dy=-3,
+                dy=alt.expr("-3 - 12 * datum.line"),
                 clip=True,
                 aria=False,
             )

@@ -50,6 +50,7 @@ def gap_chart(
     stalls = metrics.stalls(trace, slo)
     marked = decimate(stalls, "at_s", ["gap_ms"], STALLS)
     shades = _shades(decimate(long_prefills(trace, long_tokens), "start", ["prompt_tokens"], RULES))
+    named = readable(list(shades.itertuples(index=False, name=None)), *(look.x_domain or (0.0, 1.0)), look.width)
     rules = knob_frames(trace, look)
     by = "request" if gaps["request"].nunique() <= STREAMS else "class"
     gaps["series"] = gaps[by].astype(object).fillna("unknown").astype(str)
@@ -59,9 +60,7 @@ def gap_chart(
     chart = draw_gaps(
         present(
             shades=shades,
-            shade_labels=shades.iloc[
-                readable(list(shades.itertuples(index=False, name=None)), *(look.x_domain or (0.0, 1.0)), look.width)
-            ],
+            shade_labels=shades.iloc[list(named)].assign(line=list(named.values())),
             gaps=points,
             stalls=_stalls(marked),
             longest=_longest(gaps),

@@ -25,8 +25,7 @@ from workbench.ui.charts.theme import Look
 NAME = marked("Step make-up")
 DECODE, REST = "decode", marked("other prefill")
 NAMED = 4  # requests whose prefill has a colour of its own: those with the most prefill
-_REST_LIVE = marked("prefill of others")  # the widest label
-_LABEL_PX = 78  # what it takes, about; longer names of requests are cut, and whole on hover
+_LABEL_PX = 84  # room of a label in the live legend; longer names of requests are cut, and whole on hover
 _EM_PX = 11  # the labels' size
 _LETTER_PX = 5  # a Latin letter of it, about; a Han character is two
 SLOTS = tuple(f"slot {n}" for n in range(1, NAMED + 1))  # kinds of a live chart, in place of the requests' names
@@ -101,7 +100,7 @@ def _legend(look: Look) -> alt.Legend:
     other = "datum.value"
     if translate(DECODE) != DECODE:
         other = f"datum.value == '{DECODE}' ? '{translate(DECODE)}' : {other}"
-    widest = translate(_REST_LIVE)
+    widest = translate(REST)
     lacks = max(0, (_LABEL_PX - letters(widest) * _LETTER_PX) // _EM_PX)  # as in Chinese
     widest += "\N{EM SPACE}" * lacks + "\N{ZERO WIDTH SPACE}" * bool(lacks)  # Vega trims what ends in spaces
     words = f"datum.value == '{REST}' ? '{widest}' : {free} ? '' : {other}"

@@ -116,7 +116,7 @@ class GapRows(ChartRows):
         ]
         self.show("shades", shades)
         named = readable([(row["t"], row["t2"], row["what"]) for row in shades], window.low, window.high, _NARROW_PX)
-        self.show("shade_labels", [shades[place] for place in named])
+        self.show("shade_labels", [shades[place] | {"line": line} for place, line in named.items()])
         worst = max(self._gaps.groups(), key=lambda group: group[0][1]["gap"], default=None)
         longest = []
         if worst is not None:
